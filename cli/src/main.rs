@@ -1,0 +1,2 @@
+//! The limen command.
+fn main() {}

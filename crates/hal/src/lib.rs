@@ -1,0 +1,2 @@
+//! See the crate description.
+#![cfg_attr(not(test), no_std)]

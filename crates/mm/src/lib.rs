@@ -1,0 +1,3 @@
+//! See the crate description.
+#![cfg_attr(not(test), no_std)]
+#![forbid(unsafe_code)]

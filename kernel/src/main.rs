@@ -1,0 +1,2 @@
+//! The kernel image.
+fn main() {}

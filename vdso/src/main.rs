@@ -1,0 +1,2 @@
+//! The vDSO image.
+fn main() {}
