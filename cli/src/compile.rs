@@ -1,0 +1,124 @@
+//! Building what runs in the guest: the kernel and the programs in `user/`.
+
+use crate::report;
+use crate::toolchain::{TARGET, Toolchain};
+use crate::workspace::Workspace;
+use anyhow::{Context, Result, bail};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A program of `user/`, built.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// Its name in the guest.
+    pub name: String,
+    /// The ELF file on the host.
+    pub file: PathBuf,
+}
+
+/// Builds the kernel and gives its ELF file.
+///
+/// # Errors
+/// The compiler's.
+pub fn kernel(workspace: &Workspace, toolchain: &Toolchain) -> Result<PathBuf> {
+    build(
+        toolchain
+            .cargo(workspace, "build")
+            .args(["-p", "limen-kernel"]),
+    )?;
+    Ok(output(workspace, "limen-kernel"))
+}
+
+/// Builds `user/init`.
+///
+/// # Errors
+/// The compiler's.
+pub fn init(workspace: &Workspace, toolchain: &Toolchain) -> Result<PathBuf> {
+    build(
+        toolchain
+            .cargo(workspace, "build")
+            .args(["-p", "limen-user-init"]),
+    )?;
+    Ok(output(workspace, "limen-user-init"))
+}
+
+/// Builds every other program of `user/`: each package there with a `src/main.rs`, named in the guest after its directory,
+/// and each `src/bin/NAME.rs`.
+///
+/// # Errors
+/// The compiler's, or a package cannot be read.
+pub fn programs(workspace: &Workspace, toolchain: &Toolchain) -> Result<Vec<Program>> {
+    let mut found = Vec::new();
+    let mut cargo = toolchain.cargo(workspace, "build");
+    let mut dirs: Vec<PathBuf> = fs::read_dir(workspace.root.join("user"))?
+        .flatten()
+        .map(|entry| entry.path())
+        .collect();
+    dirs.sort();
+    for dir in dirs {
+        let name = file_name(&dir);
+        let Ok(manifest) = fs::read_to_string(dir.join("Cargo.toml")) else {
+            continue;
+        };
+        let package = manifest
+            .lines()
+            .find_map(|line| line.strip_prefix("name = "))
+            .map(|text| text.trim().trim_matches('"').to_owned());
+        let package = package.with_context(|| format!("user/{name} has no package name"))?;
+        let before = found.len();
+        if name != "init" && dir.join("src/main.rs").exists() {
+            found.push(Program {
+                name: name.clone(),
+                file: output(workspace, &package),
+            });
+        }
+        for source in fs::read_dir(dir.join("src/bin"))
+            .into_iter()
+            .flatten()
+            .flatten()
+        {
+            let stem = source
+                .path()
+                .file_stem()
+                .map(|stem| stem.to_string_lossy().into_owned())
+                .unwrap_or_default();
+            found.push(Program {
+                file: output(workspace, &stem),
+                name: stem,
+            });
+        }
+        if found.len() > before {
+            cargo.args(["-p", &package]);
+        }
+    }
+    if !found.is_empty() {
+        build(&mut cargo)?;
+    }
+    Ok(found)
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name()
+        .map(|name| name.to_string_lossy().into_owned())
+        .unwrap_or_default()
+}
+
+fn output(workspace: &Workspace, name: &str) -> PathBuf {
+    workspace.target().join(TARGET).join("release").join(name)
+}
+
+/// Runs cargo with its own progress shown, or, when nothing is to be said, only its complaints.
+fn build(cargo: &mut Command) -> Result<()> {
+    if report::level() == 0 {
+        return crate::process::run(cargo);
+    }
+    if report::level() >= 2 {
+        eprintln!("limen: + {cargo:?}");
+    }
+    let status = cargo.status().context("cannot start cargo")?;
+    if !status.success() {
+        bail!("the build failed");
+    }
+    Ok(())
+}

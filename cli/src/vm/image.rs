@@ -1,0 +1,122 @@
+//! Which kernel is booted.
+
+use crate::apt::{Apt, Release};
+use crate::compile;
+use crate::say;
+use crate::toolchain::Toolchain;
+use crate::workspace::Workspace;
+use anyhow::{Context, Result, bail};
+use std::path::PathBuf;
+
+/// A kernel as the user names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kernel {
+    /// The one in this repository.
+    Limen,
+    /// Debian's Linux of this version, such as `6.12`.
+    Linux(String),
+    /// An image file.
+    File(PathBuf),
+}
+
+impl Kernel {
+    /// Reads the value of `--kernel`.
+    pub fn parse(text: Option<&str>) -> Self {
+        match text {
+            None | Some("limen") => Kernel::Limen,
+            Some(text) => match text.strip_prefix("linux-") {
+                Some(version) if !PathBuf::from(text).exists() => Kernel::Linux(version.to_owned()),
+                _ => Kernel::File(text.into()),
+            },
+        }
+    }
+}
+
+/// A kernel ready to boot.
+#[derive(Clone, Debug)]
+pub struct Image {
+    /// The file for QEMU.
+    pub file: PathBuf,
+    /// Symbols for panics, if the kernel is ours.
+    pub is_limen: bool,
+    /// What init needs on the command line.
+    pub command_line: &'static str,
+}
+
+/// Linux: its messages off but for a panic; a panic ends the machine; our init.
+const LINUX: &str = "console=ttyS0 quiet loglevel=1 panic=-1 rdinit=/init";
+
+/// Builds or fetches `kernel`.
+///
+/// # Errors
+/// The build fails, or the image does not exist or cannot be fetched.
+pub fn prepare(workspace: &Workspace, toolchain: &Toolchain, kernel: &Kernel) -> Result<Image> {
+    Ok(match kernel {
+        Kernel::Limen => Image {
+            file: compile::kernel(workspace, toolchain)?,
+            is_limen: true,
+            command_line: "",
+        },
+        Kernel::Linux(version) => Image {
+            file: debian(workspace, version)?,
+            is_limen: false,
+            command_line: LINUX,
+        },
+        Kernel::File(file) => {
+            let file = std::fs::canonicalize(file)
+                .with_context(|| format!("no kernel image {}", file.display()))?;
+            Image {
+                file,
+                is_limen: false,
+                command_line: LINUX,
+            }
+        }
+    })
+}
+
+/// Debian's image: trixie's if it has the version, else sid's. Once fetched it stays, so that figures stay comparable.
+fn debian(workspace: &Workspace, version: &str) -> Result<PathBuf> {
+    let kept = workspace.cache.join(format!("linux-{version}"));
+    if let Ok(text) = std::fs::read_to_string(&kept)
+        && std::path::Path::new(text.trim()).exists()
+    {
+        return Ok(text.trim().into());
+    }
+    let _lock = workspace.lock()?;
+    for release in [Release::Trixie, Release::Sid] {
+        let apt = Apt::open(workspace, release)?;
+        let fits = |name: &String| {
+            name.ends_with("-riscv64")
+                && name
+                    .strip_prefix(&format!("linux-image-{version}"))
+                    .is_some_and(|rest| rest.starts_with(['.', '+', '-']))
+        };
+        let mut names: Vec<String> = apt
+            .names(&format!("linux-image-{version}"))?
+            .into_iter()
+            .filter(fits)
+            .collect();
+        names.sort_by_key(|name| {
+            name.split(|c: char| !c.is_ascii_digit())
+                .map(|part| part.parse::<u64>().unwrap_or(0))
+                .collect::<Vec<_>>()
+        });
+        while let Some(name) = names.pop() {
+            let Ok(dir) = apt.unpack_one(&name) else {
+                continue;
+            };
+            let image = std::fs::read_dir(dir.join("boot"))?
+                .flatten()
+                .map(|entry| entry.path())
+                .find(|path| {
+                    path.file_name()
+                        .is_some_and(|name| name.to_string_lossy().starts_with("vmlinu"))
+                });
+            let image = image.with_context(|| format!("{name} holds no kernel image"))?;
+            say!("{name} is ready");
+            std::fs::write(&kept, image.display().to_string())?;
+            return Ok(image);
+        }
+    }
+    bail!("Debian offers no Linux {version} for riscv64 in trixie or sid")
+}
