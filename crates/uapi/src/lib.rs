@@ -58,4 +58,4 @@ pub use signal::{SigSet, Sigaction};
 pub use system::{CapData, CapHeader, Sysinfo, Utsname};
 pub use termios::{Termios, Winsize};
 pub use time::{Itimerspec, Itimerval, Timespec, Timeval, Timezone, Tms};
-pub use vdso::VdsoData;
+pub use vdso::{TimeBase, VdsoData};

@@ -21,6 +21,9 @@ impl Default for Utsname {
     }
 }
 
+/// The Linux release whose user ABI Limen offers, for uname(2); [`crate::vdso::LINUX_VERSION_CODE`] is the same.
+pub const RELEASE: &str = "6.12.0-limen";
+
 /// sysinfo(2).
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]

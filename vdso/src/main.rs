@@ -1,2 +1,0 @@
-//! The vDSO image.
-fn main() {}
