@@ -9,10 +9,10 @@
 #![cfg_attr(not(test), no_std)]
 #![forbid(unsafe_code)]
 
-#[cfg(test)]
+#[cfg(all(test, limen_vdso))]
 extern crate std;
 
-#[cfg(test)]
+#[cfg(all(test, limen_vdso))]
 mod check;
 
 use uapi::vdso::{VVAR_SIZE, VdsoData};
