@@ -1,0 +1,314 @@
+//! Harts: who runs here, per-hart data, interrupts between harts, idling.
+
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+#[cfg(target_os = "none")]
+use crate::arch::{self, csr};
+
+/// Most harts that Limen starts; more in the device tree stay parked.
+pub const MAX_HARTS: usize = 8;
+
+/// A counter that only its own hart writes, so that counting is a load, an add and a store.
+#[derive(Default)]
+pub struct Counter(AtomicU64);
+
+impl Counter {
+    /// A counter at 0.
+    pub const fn new() -> Self {
+        Self(AtomicU64::new(0))
+    }
+
+    /// Adds `n`; on the owning hart only.
+    #[inline]
+    pub fn add(&self, n: u64) {
+        self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
+    }
+
+    /// Raises the counter to `n` if it is below; on the owning hart only.
+    #[inline]
+    pub fn raise_to(&self, n: u64) {
+        if self.get() < n {
+            self.0.store(n, Ordering::Relaxed);
+        }
+    }
+
+    /// The count, from any hart.
+    #[inline]
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// What a hart has counted since boot.
+#[derive(Default)]
+#[allow(missing_docs)]
+pub struct Counters {
+    pub fast_calls: Counter,
+    pub full_calls: Counter,
+    pub read_faults: Counter,
+    pub write_faults: Counter,
+    pub execute_faults: Counter,
+    /// Faults inside copies to and from user memory.
+    pub copy_faults: Counter,
+    /// Exceptions other than page faults and calls.
+    pub other_exceptions: Counter,
+    pub timer_interrupts: Counter,
+    pub external_interrupts: Counter,
+    pub ipis: Counter,
+    pub switches: Counter,
+    /// Longest time in clock ticks by which a timer interrupt came late: the longest stretch seen with interrupts off.
+    pub longest_off: Counter,
+}
+
+impl Counters {
+    const fn new() -> Self {
+        const C: Counter = Counter::new();
+        Self {
+            fast_calls: C,
+            full_calls: C,
+            read_faults: C,
+            write_faults: C,
+            execute_faults: C,
+            copy_faults: C,
+            other_exceptions: C,
+            timer_interrupts: C,
+            external_interrupts: C,
+            ipis: C,
+            switches: C,
+            longest_off: C,
+        }
+    }
+
+    #[cfg(target_os = "none")]
+    pub(crate) fn exception(&self, exception: &crate::calls::Exception) {
+        use crate::calls::{Access, Exception};
+        match exception {
+            Exception::PageFault { access: Access::Read, .. } => self.read_faults.add(1),
+            Exception::PageFault { access: Access::Write, .. } => self.write_faults.add(1),
+            Exception::PageFault { access: Access::Execute, .. } => self.execute_faults.add(1),
+            _ => self.other_exceptions.add(1),
+        }
+    }
+}
+
+/// A hart, as the HAL knows it.
+#[repr(C, align(64))]
+pub struct Hart {
+    /// Where the stack-overflow report finds a stack.
+    pub(crate) emergency_sp: AtomicUsize,
+    index: usize,
+    id: AtomicUsize,
+    /// [`REQUEST_STOP`] and others, set by other harts together with a software interrupt.
+    requests: AtomicUsize,
+    boot_context_claimed: AtomicBool,
+    /// Deadline the hart's timer is set to, in ticks; `u64::MAX` when none.
+    pub(crate) deadline: AtomicU64,
+    /// What it has counted.
+    pub counters: Counters,
+}
+
+#[cfg(target_os = "none")]
+const REQUEST_STOP: usize = 1;
+
+impl Hart {
+    const fn new(index: usize) -> Self {
+        Self {
+            emergency_sp: AtomicUsize::new(0),
+            index,
+            id: AtomicUsize::new(0),
+            requests: AtomicUsize::new(0),
+            boot_context_claimed: AtomicBool::new(false),
+            deadline: AtomicU64::new(u64::MAX),
+            counters: Counters::new(),
+        }
+    }
+
+    /// The hart's id for the firmware.
+    pub fn id(&self) -> usize {
+        self.id.load(Ordering::Relaxed)
+    }
+
+    #[cfg(target_os = "none")]
+    pub(crate) fn claim_boot_context(&self) -> bool {
+        !self.boot_context_claimed.swap(true, Ordering::Relaxed)
+    }
+}
+
+static HARTS: [Hart; MAX_HARTS] =
+    [Hart::new(0), Hart::new(1), Hart::new(2), Hart::new(3), Hart::new(4), Hart::new(5), Hart::new(6), Hart::new(7)];
+static COUNT: AtomicUsize = AtomicUsize::new(1);
+static ONLINE: AtomicUsize = AtomicUsize::new(1);
+
+/// The hart this runs on. Interrupts are off and nothing switches, so it stays true while the caller looks.
+#[inline]
+pub fn this() -> &'static Hart {
+    #[cfg(target_os = "none")]
+    {
+        // SAFETY: tp points at the running task's head, whose hart field is set before the task first runs.
+        unsafe {
+            let head = &*arch::head_pointer();
+            &*core::ptr::with_exposed_provenance(head.hart.load(Ordering::Relaxed))
+        }
+    }
+    #[cfg(not(target_os = "none"))]
+    &HARTS[0]
+}
+
+/// Index of the hart this runs on, from 0.
+#[inline]
+pub fn id() -> usize {
+    this().index
+}
+
+/// Number of harts in the system, those not yet online included.
+#[inline]
+pub fn count() -> usize {
+    COUNT.load(Ordering::Relaxed)
+}
+
+/// The harts that run, a bit each.
+#[inline]
+pub fn online_mask() -> usize {
+    ONLINE.load(Ordering::Acquire)
+}
+
+/// The hart with this index, for its counters. None when there is no such hart.
+pub fn get(index: usize) -> Option<&'static Hart> {
+    if index < count() { HARTS.get(index) } else { None }
+}
+
+/// A value for each hart.
+pub struct PerHart<T>([T; MAX_HARTS]);
+
+impl<T> PerHart<T> {
+    /// One value a hart.
+    pub const fn new(values: [T; MAX_HARTS]) -> Self {
+        Self(values)
+    }
+
+    /// This hart's.
+    #[inline]
+    pub fn get(&self) -> &T {
+        &self.0[id()]
+    }
+
+    /// Hart `index`'s. Panics when there is no such hart.
+    #[inline]
+    pub fn at(&self, index: usize) -> &T {
+        &self.0[index]
+    }
+}
+
+/// Interrupts hart `index`, so that it looks at its task's work, or wakes from [`idle`].
+pub fn send_reschedule(index: usize) {
+    #[cfg(target_os = "none")]
+    crate::sbi::send_ipi(HARTS[index].id());
+    #[cfg(not(target_os = "none"))]
+    let _ = index;
+}
+
+/// Waits for an interrupt and serves it. Interrupts are off before and after; one that came in between the caller's
+/// last look and this is not lost, as `wfi` returns at once while one is pending.
+pub fn idle() {
+    #[cfg(target_os = "none")]
+    {
+        // SAFETY: wfi has no effect but waiting.
+        unsafe { core::arch::asm!("wfi", options(nomem, nostack)) };
+        window();
+    }
+}
+
+/// Lets pending interrupts in. No spin lock is held.
+#[inline]
+pub fn window() {
+    #[cfg(target_os = "none")]
+    // SAFETY: the kernel trap path handles an interrupt here; the caller holds no lock that a handler takes.
+    unsafe {
+        csr::set_sstatus(csr::SIE);
+        csr::clear_sstatus(csr::SIE);
+    }
+}
+
+#[cfg(target_os = "none")]
+mod target {
+    use super::{COUNT, HARTS, Hart, MAX_HARTS, ONLINE, Ordering, REQUEST_STOP, this};
+    use crate::arch::{self, csr};
+    use crate::task::{Context, FS_INITIAL, STACK_SIZE};
+
+    /// A stack for the report of a stack overflow.
+    #[repr(align(16))]
+    struct Emergency(#[allow(dead_code)] core::cell::UnsafeCell<[u8; 4096]>);
+    // SAFETY: used by one hart each, as a stack.
+    unsafe impl Sync for Emergency {}
+    static EMERGENCY: [Emergency; MAX_HARTS] = [const { Emergency(core::cell::UnsafeCell::new([0; 4096])) }; MAX_HARTS];
+
+    /// Makes the boot block's head of hart `index` valid. Before anything else on that hart.
+    ///
+    /// # Safety
+    /// Once a hart, before its block is used for anything but the stack of the caller.
+    pub(crate) unsafe fn init(index: usize, hart_id: usize) {
+        let hart = &HARTS[index];
+        hart.id.store(hart_id, Ordering::Relaxed);
+        let top = (&raw const EMERGENCY[index]).addr() + size_of::<Emergency>();
+        hart.emergency_sp.store(top, Ordering::Relaxed);
+        let head = arch::boot_head(index);
+        // SAFETY: the block is the hart's own, by the caller's promise.
+        unsafe {
+            Context::init_head(head);
+            (*head).hart.store((&raw const *hart).expose_provenance(), Ordering::Relaxed);
+            (*head).on_hart.store(1, Ordering::Relaxed);
+            (*head).fs.store(0, Ordering::Relaxed);
+        }
+        let _ = (FS_INITIAL, STACK_SIZE);
+    }
+
+    pub(crate) fn set_count(count: usize) {
+        COUNT.store(count.clamp(1, MAX_HARTS), Ordering::Relaxed);
+    }
+
+    pub(crate) fn set_online(index: usize) {
+        ONLINE.fetch_or(1 << index, Ordering::AcqRel);
+    }
+
+    pub(crate) fn by_index(index: usize) -> &'static Hart {
+        &HARTS[index]
+    }
+
+    /// Serves what other harts asked for.
+    pub(crate) fn serve_requests() {
+        if this().requests.swap(0, Ordering::AcqRel) & REQUEST_STOP != 0 {
+            stop();
+        }
+        // A task that raised RESCHED finds it on its way to user mode; an idle hart looks at its queue.
+    }
+
+    /// Asks all other harts to stop for good; a panicking hart does not wait for them.
+    pub(crate) fn stop_others() {
+        let mine = super::id();
+        for (index, hart) in HARTS.iter().enumerate().take(super::count()) {
+            if index != mine && super::online_mask() & 1 << index != 0 {
+                hart.requests.fetch_or(REQUEST_STOP, Ordering::AcqRel);
+                crate::sbi::send_ipi(hart.id());
+            }
+        }
+    }
+
+    /// Stops this hart for good.
+    pub(crate) fn stop() -> ! {
+        loop {
+            // SAFETY: all interrupts masked, the hart waits for ever.
+            unsafe {
+                csr::write_sie(0);
+                core::arch::asm!("wfi", options(nomem, nostack));
+            }
+        }
+    }
+}
+#[cfg(target_os = "none")]
+pub(crate) use target::*;
+
+/// Starts all other harts of the device tree; each calls [`crate::calls::Upcalls::secondary`]. Returns when all run.
+pub fn start_others() {
+    #[cfg(target_os = "none")]
+    arch::boot::start_others();
+}

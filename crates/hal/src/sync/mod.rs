@@ -1,0 +1,12 @@
+//! Locks and wait queues.
+//!
+//! The kernel runs with interrupts off but at named windows, and no lock is held across a window; so a spin lock needs
+//! no interrupt bookkeeping. Nothing sleeps with a spin lock held.
+
+mod once;
+mod spin;
+mod wait;
+
+pub use once::Once;
+pub use spin::{SpinGuard, SpinLock};
+pub use wait::{WaitEntry, WaitQueue};

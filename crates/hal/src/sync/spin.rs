@@ -1,0 +1,111 @@
+//! A test-and-test-and-set spin lock.
+
+use core::cell::UnsafeCell;
+use core::fmt;
+use core::hint::spin_loop;
+use core::ops::{Deref, DerefMut};
+use core::sync::atomic::{AtomicBool, Ordering};
+
+/// Mutual exclusion by spinning. Lock order: see the book; never held over a switch of tasks or an interrupt window.
+pub struct SpinLock<T: ?Sized> {
+    locked: AtomicBool,
+    value: UnsafeCell<T>,
+}
+
+// SAFETY: the lock hands out one reference at a time, so sharing it between harts moves the value, at most.
+unsafe impl<T: ?Sized + Send> Sync for SpinLock<T> {}
+// SAFETY: owning the lock is owning the value.
+unsafe impl<T: ?Sized + Send> Send for SpinLock<T> {}
+
+/// Proof that the lock is held; unlocks when dropped.
+pub struct SpinGuard<'a, T: ?Sized> {
+    lock: &'a SpinLock<T>,
+    /// A guard stays on the hart that took it.
+    _not_send: core::marker::PhantomData<*const ()>,
+}
+
+impl<T> SpinLock<T> {
+    /// An unlocked lock around `value`.
+    pub const fn new(value: T) -> Self {
+        Self { locked: AtomicBool::new(false), value: UnsafeCell::new(value) }
+    }
+
+    /// The value, when nobody else can have the lock any more.
+    pub fn into_inner(self) -> T {
+        self.value.into_inner()
+    }
+}
+
+impl<T: ?Sized> SpinLock<T> {
+    /// Waits for the lock and takes it.
+    #[inline]
+    pub fn lock(&self) -> SpinGuard<'_, T> {
+        if self.locked.swap(true, Ordering::Acquire) {
+            self.lock_contended();
+        }
+        SpinGuard { lock: self, _not_send: core::marker::PhantomData }
+    }
+
+    #[cold]
+    fn lock_contended(&self) {
+        loop {
+            while self.locked.load(Ordering::Relaxed) {
+                spin_loop();
+            }
+            if !self.locked.swap(true, Ordering::Acquire) {
+                return;
+            }
+        }
+    }
+
+    /// Takes the lock if it is free.
+    #[inline]
+    pub fn try_lock(&self) -> Option<SpinGuard<'_, T>> {
+        if self.locked.swap(true, Ordering::Acquire) {
+            return None;
+        }
+        Some(SpinGuard { lock: self, _not_send: core::marker::PhantomData })
+    }
+
+    /// The value, through the proof that nobody else has the lock.
+    #[inline]
+    pub fn get_mut(&mut self) -> &mut T {
+        self.value.get_mut()
+    }
+}
+
+impl<T: ?Sized> Deref for SpinGuard<'_, T> {
+    type Target = T;
+    #[inline]
+    fn deref(&self) -> &T {
+        // SAFETY: the guard exists only while this hart holds the lock.
+        unsafe { &*self.lock.value.get() }
+    }
+}
+
+impl<T: ?Sized> DerefMut for SpinGuard<'_, T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: as in `deref`, and `&mut self` makes this the only reference through the guard.
+        unsafe { &mut *self.lock.value.get() }
+    }
+}
+
+impl<T: ?Sized> Drop for SpinGuard<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        self.lock.locked.store(false, Ordering::Release);
+    }
+}
+
+impl<T: Default> Default for SpinLock<T> {
+    fn default() -> Self {
+        Self::new(T::default())
+    }
+}
+
+impl<T: ?Sized> fmt::Debug for SpinLock<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SpinLock")
+    }
+}
