@@ -13,6 +13,7 @@ pub mod addr;
 pub mod boot;
 pub mod console;
 pub mod hart;
+pub mod mem;
 pub mod sync;
 pub mod time;
 pub mod user;

@@ -1,0 +1,66 @@
+//! Sharing pages between a parent and its child.
+
+use core::sync::atomic::Ordering;
+
+use super::pte::{clone_of, is_shareable, read_only, writable, write_protect};
+use super::{NoMemory, PAGE_SIZE, PageTable, Reason, index, table};
+
+/// What a fork did to one range.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Shared {
+    /// Private pages that the child has now too.
+    pub pages: usize,
+    /// Pages that the parent could write to before: it owes a fence before the child runs.
+    pub protected: usize,
+}
+
+impl PageTable {
+    /// Lets `child` have the private pages of `start..end` too, read-only on both sides so that the first write
+    /// copies. Pages of files and the page of zeroes are left to faults: they are found again where they came from.
+    ///
+    /// The parent's entries owe a fence on all harts that run it: [`PageTable::fork_done`] after the last range, and
+    /// before the child runs. On failure some pages are shared already; the child is dropped then.
+    pub fn share_range(&self, child: &mut PageTable, start: usize, end: usize) -> Result<Shared, NoMemory> {
+        let mut shared = Shared::default();
+        let mut result = Ok(());
+        self.leaf_tables(start, end, |first, entries| {
+            if result.is_err() {
+                return;
+            }
+            let mut target = None;
+            for (i, slot) in entries.iter().enumerate() {
+                let mut entry = slot.load(Ordering::Relaxed);
+                if !is_shareable(entry) {
+                    continue;
+                }
+                let number = match target {
+                    Some(number) => number,
+                    None => match child.leaf_table(first).or_else(|_| child.make_tables(first)) {
+                        Ok(number) => *target.insert(number),
+                        Err(error) => {
+                            result = Err(error);
+                            return;
+                        }
+                    },
+                };
+                if writable(entry) {
+                    entry = write_protect(slot);
+                    shared.protected += 1;
+                }
+                let frame = clone_of(entry).into_raw();
+                debug_assert_eq!(frame, super::frame_number(entry));
+                // SAFETY: a table linked in `child`, which is borrowed; all entries of one call are in one leaf table.
+                let target = unsafe { &table(number)[index(first + i * PAGE_SIZE, 0)] };
+                debug_assert_eq!(target.load(Ordering::Relaxed), 0);
+                target.store(read_only(entry), Ordering::Relaxed);
+                shared.pages += 1;
+            }
+        });
+        result.map(|()| shared)
+    }
+
+    /// The fence that [`PageTable::share_range`] owes if it protected anything.
+    pub fn fork_done(&self) {
+        self.space.shoot(0, 0, true, Reason::Fork);
+    }
+}

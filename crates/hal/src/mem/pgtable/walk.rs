@@ -1,0 +1,205 @@
+//! Operations on ranges of pages.
+
+use core::sync::atomic::Ordering;
+
+use super::pte::owned;
+use super::{ENTRIES, Gather, PAGE_SIZE, PageTable, Prot, PteRef, PteVal, V, frame_number, index, span, table};
+use super::{Reason, is_table, user_top};
+use crate::mem::frame::Frame;
+
+impl PageTable {
+    /// Frame number of the leaf table for `va`; or, where there is none, the level of the entry that is absent.
+    #[inline]
+    pub(super) fn leaf_table(&self, va: usize) -> Result<u32, usize> {
+        let (tag, number) = self.last.get();
+        if number != 0 && tag == va >> 21 {
+            return Ok(number);
+        }
+        if va >= user_top() {
+            return Err(self.levels - 1);
+        }
+        let mut number = self.space.root();
+        for level in (1..self.levels).rev() {
+            // SAFETY: the root or a table linked in it, alive while `self` is borrowed.
+            let entry = unsafe { table(number)[index(va, level)].load(Ordering::Relaxed) };
+            if entry & V == 0 {
+                return Err(level);
+            }
+            number = frame_number(entry);
+        }
+        self.last.set((va >> 21, number));
+        Ok(number)
+    }
+
+    /// Calls `f` with each leaf table that has pages of `start..end`: the address of the first of them and their
+    /// entries. Where tables are absent the walk skips as much as the absent entry covers.
+    #[inline]
+    pub(super) fn leaf_tables(
+        &self,
+        start: usize,
+        end: usize,
+        mut f: impl FnMut(usize, &[core::sync::atomic::AtomicU64]),
+    ) {
+        let mut va = start;
+        while va < end {
+            match self.leaf_table(va) {
+                Ok(number) => {
+                    let first = index(va, 0);
+                    let count = (ENTRIES - first).min((end - va) / PAGE_SIZE);
+                    // SAFETY: a linked table, alive while `self` is borrowed.
+                    f(va, unsafe { &table(number)[first..first + count] });
+                    va += count * PAGE_SIZE;
+                }
+                Err(level) => match (va | (span(level) - 1)).checked_add(1) {
+                    Some(next) => va = next,
+                    None => return,
+                },
+            }
+        }
+    }
+
+    /// Calls `f` for each present entry of the pages in `start..end` (page-aligned), in order.
+    #[inline]
+    pub fn walk_range(&self, start: usize, end: usize, mut f: impl FnMut(usize, PteRef<'_>)) {
+        self.leaf_tables(start, end, |first, entries| {
+            for (i, slot) in entries.iter().enumerate() {
+                if slot.load(Ordering::Relaxed) != 0 {
+                    f(first + i * PAGE_SIZE, PteRef::new(slot));
+                }
+            }
+        });
+    }
+
+    /// Clears all entries of `start..end` (page-aligned). Gives the number of (all, private) pages that were mapped,
+    /// borrowed ones not counted. Panics if `gather` is for another table.
+    pub fn clear(&mut self, start: usize, end: usize, gather: &mut Gather<'_>) -> (usize, usize) {
+        assert!(gather.is_for(&self.space));
+        let (mut all, mut private) = (0, 0);
+        self.leaf_tables(start, end, |first, entries| {
+            for (i, slot) in entries.iter().enumerate() {
+                if slot.load(Ordering::Relaxed) == 0 {
+                    continue;
+                }
+                let entry = slot.swap(0, Ordering::Relaxed);
+                gather.touch(first + i * PAGE_SIZE);
+                if let Some(frame) = owned(entry) {
+                    all += 1;
+                    private += PteVal(entry).is_private() as usize;
+                    gather.frame(frame);
+                }
+            }
+        });
+        (all, private)
+    }
+
+    /// Clears the entry of one page and gives what was there to `gather`; counts as [`PageTable::clear`].
+    #[inline]
+    pub fn clear_page(&mut self, va: usize, gather: &mut Gather<'_>) -> (usize, usize) {
+        self.clear(va, va + PAGE_SIZE, gather)
+    }
+
+    /// Gives the pages of `start..end` the rights `prot(entry)`. What becomes narrower is fenced before this returns;
+    /// what becomes wider is resolved by the next fault, on harts that have the old entry.
+    pub fn protect(&mut self, start: usize, end: usize, mut prot: impl FnMut(PteVal) -> Prot) {
+        let mut gather = Gather::new(&self.space, Reason::Protect, false);
+        self.walk_range(start, end, |va, entry| {
+            let old = entry.load();
+            let new = prot(old);
+            if new != old.prot() {
+                entry.set_prot(new);
+                if !new.contains(old.prot()) {
+                    gather.touch(va);
+                }
+            }
+        });
+    }
+
+    /// Puts `frame` in the place of the page mapped at `va` and frees that after the fence it owes. Fails, giving the
+    /// frame back, if no page is mapped there.
+    pub fn replace(&mut self, va: usize, frame: Frame, prot: Prot, private: bool) -> Result<(), Frame> {
+        let Some(entry) = self.find(va).filter(|e| e.load().is_present()) else { return Err(frame) };
+        let old = entry.replace(frame, prot, private);
+        self.space.shoot(va, va + PAGE_SIZE, false, Reason::Replace);
+        drop(old);
+        Ok(())
+    }
+
+    /// Moves the pages of `from..from + len` to `to`, where nothing is mapped; the ranges do not overlap. On failure
+    /// for want of memory some pages have moved; calling it again with the two ends exchanged moves them back without
+    /// needing memory. Fenced before it returns.
+    pub fn move_range(&mut self, from: usize, to: usize, len: usize) -> Result<(), super::NoMemory> {
+        let space = self.space.clone();
+        let mut gather = Gather::new(&space, Reason::Unmap, false);
+        for offset in (0..len).step_by(PAGE_SIZE) {
+            let Some(source) = self.find(from + offset).filter(|e| e.load().is_present()) else { continue };
+            let (value, _) = (source.load(), ());
+            self.entry(to + offset)?;
+            let (Some(source), Some(target)) = (self.find(from + offset), self.find(to + offset)) else { continue };
+            let (_, frame) = source.take();
+            gather.touch(from + offset);
+            match frame {
+                Some(frame) => target.install(frame, value.prot(), value.is_private()),
+                // Only pages that are never freed are borrowed; the new entry borrows it as the old one did.
+                None => target.install_value(value),
+            }
+        }
+        Ok(())
+    }
+
+    /// Frees the tables that serve `start..end` only: those whose whole span lies within `floor..ceiling`, the gap
+    /// between what is still in use below and above. All entries of pages in that gap must have been cleared.
+    pub fn free_tables(&mut self, start: usize, end: usize, floor: usize, ceiling: usize, gather: &mut Gather<'_>) {
+        assert!(gather.is_for(&self.space));
+        if start >= end || end > user_top() {
+            return;
+        }
+        self.last.set((0, 0));
+        let gap = Gap { floor, ceiling };
+        self.tables -= free_level(self.space.root(), self.levels - 1, start, end, 0, &gap, gather);
+    }
+}
+
+struct Gap {
+    floor: usize,
+    ceiling: usize,
+}
+
+/// Frees what [`PageTable::free_tables`] says below the table `number` of `level`, which begins at `base`; gives the
+/// number of tables freed.
+fn free_level(
+    number: u32,
+    level: usize,
+    start: usize,
+    end: usize,
+    base: usize,
+    gap: &Gap,
+    gather: &mut Gather<'_>,
+) -> usize {
+    let size = span(level);
+    let mut freed = 0;
+    for i in index(start, level)..=index(end - 1, level) {
+        // SAFETY: the root or a table linked in it; nobody else uses the tables.
+        let slot = unsafe { &table(number)[i] };
+        let entry = slot.load(Ordering::Relaxed);
+        if !is_table(entry) {
+            continue;
+        }
+        let low = base + i * size;
+        let high = low + size;
+        if level > 1 {
+            freed += free_level(frame_number(entry), level - 1, start.max(low), end.min(high), low, gap, gather);
+        }
+        if gap.floor <= low && high <= gap.ceiling {
+            if cfg!(debug_assertions) {
+                // SAFETY: still linked.
+                let left = unsafe { table(frame_number(entry)) };
+                debug_assert!(left.iter().all(|e| e.load(Ordering::Relaxed) == 0), "table in use");
+            }
+            slot.store(0, Ordering::Relaxed);
+            // SAFETY: `make_tables` gave the handle up to the entry, which is gone.
+            gather.table(unsafe { Frame::from_raw(frame_number(entry)) });
+            freed += 1;
+        }
+    }
+    freed
+}

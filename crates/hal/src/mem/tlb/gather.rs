@@ -1,0 +1,95 @@
+//! Pages and tables on their way out: collected while entries are cleared, fenced once, then dropped.
+
+use core::mem::MaybeUninit;
+
+use super::{Reason, Space};
+use crate::addr::PAGE_SIZE;
+use crate::mem::frame::{Frame, FrameBatch};
+
+/// Pages collected before a fence is forced.
+const CAPACITY: usize = 64;
+
+/// Handles taken out of a page table of one space. They are dropped after the fence that their removal owes, at the
+/// latest when the gather is.
+pub struct Gather<'a> {
+    space: &'a Space,
+    reason: Reason,
+    /// No hart can reach the space any more: nothing is owed, handles are dropped at once.
+    immediate: bool,
+    tables: bool,
+    start: usize,
+    end: usize,
+    held: usize,
+    frames: [MaybeUninit<Frame>; CAPACITY],
+    batch: FrameBatch,
+}
+
+impl<'a> Gather<'a> {
+    /// For changes to `space`'s table.
+    #[inline]
+    pub(in crate::mem) fn new(space: &'a Space, reason: Reason, immediate: bool) -> Self {
+        Self {
+            space,
+            reason,
+            immediate,
+            tables: false,
+            start: usize::MAX,
+            end: 0,
+            held: 0,
+            frames: [const { MaybeUninit::uninit() }; CAPACITY],
+            batch: FrameBatch::new(),
+        }
+    }
+
+    /// Whether this gather fences for `space`.
+    #[inline]
+    pub(in crate::mem) fn is_for(&self, space: &Space) -> bool {
+        core::ptr::eq(self.space, space)
+    }
+
+    /// The entry of the page at `va` was narrowed or cleared.
+    #[inline]
+    pub(in crate::mem) fn touch(&mut self, va: usize) {
+        self.start = self.start.min(va);
+        self.end = self.end.max(va + PAGE_SIZE);
+    }
+
+    /// `frame` was taken out of an entry that the caller has [touched](Gather::touch).
+    #[inline]
+    pub(in crate::mem) fn frame(&mut self, frame: Frame) {
+        if self.immediate {
+            self.batch.push(frame);
+            return;
+        }
+        if self.held == CAPACITY {
+            self.flush();
+        }
+        self.frames[self.held].write(frame);
+        self.held += 1;
+    }
+
+    /// `table` was unlinked.
+    pub(in crate::mem) fn table(&mut self, table: Frame) {
+        self.tables = true;
+        self.frame(table);
+    }
+
+    /// Fences what is owed and drops what was collected.
+    pub fn flush(&mut self) {
+        if !self.immediate && (self.tables || self.start < self.end) {
+            self.space.shoot(self.start.min(self.end), self.end, self.tables, self.reason);
+        }
+        (self.tables, self.start, self.end) = (false, usize::MAX, 0);
+        for frame in &mut self.frames[..core::mem::take(&mut self.held)] {
+            // SAFETY: the first `held` handles were written and are taken once, since `held` is 0 from here on.
+            self.batch.push(unsafe { frame.assume_init_read() });
+        }
+    }
+}
+
+impl Drop for Gather<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.flush();
+    }
+}
