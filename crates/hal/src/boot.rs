@@ -193,6 +193,25 @@ pub fn publish(info: BootInfo) -> &'static BootInfo {
     INFO.set(info).unwrap_or_else(|_| panic!("the device tree is read once"))
 }
 
+/// A handle to the page of the kernel's image that starts with `page`, for mapping it into programs (the vDSO).
+/// `None` when it is not page-aligned or not in the image.
+pub fn image_frame(page: &'static [u8]) -> Option<crate::mem::frame::Frame> {
+    #[cfg(target_os = "none")]
+    {
+        let at = page.as_ptr().addr();
+        let image = crate::arch::kernel_map::image_start();
+        if !(image..image + crate::arch::kernel_map::image_size()).contains(&at) {
+            return None;
+        }
+        crate::mem::frame::adopt(crate::arch::kernel_map::image_to_phys(at))
+    }
+    #[cfg(not(target_os = "none"))]
+    {
+        let _ = page;
+        None
+    }
+}
+
 /// Reads a device tree. `boot_hart` is the id of the hart that runs. `Err` says what is missing.
 pub fn parse(tree: &Fdt<'static>, boot_hart: usize) -> Result<BootInfo, &'static str> {
     let mut info = BootInfo::default();

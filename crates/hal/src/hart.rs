@@ -231,9 +231,9 @@ pub fn window() {
 
 #[cfg(target_os = "none")]
 mod target {
-    use super::{COUNT, HARTS, Hart, MAX_HARTS, ONLINE, Ordering, REQUEST_STOP, this};
+    use super::{COUNT, HARTS, MAX_HARTS, ONLINE, Ordering, REQUEST_STOP, this};
     use crate::arch::{self, csr};
-    use crate::task::{Context, FS_INITIAL, STACK_SIZE};
+    use crate::task::Context;
 
     /// A stack for the report of a stack overflow.
     #[repr(align(16))]
@@ -259,7 +259,6 @@ mod target {
             (*head).on_hart.store(1, Ordering::Relaxed);
             (*head).fs.store(0, Ordering::Relaxed);
         }
-        let _ = (FS_INITIAL, STACK_SIZE);
     }
 
     pub(crate) fn set_count(count: usize) {
@@ -270,8 +269,19 @@ mod target {
         ONLINE.fetch_or(1 << index, Ordering::AcqRel);
     }
 
-    pub(crate) fn by_index(index: usize) -> &'static Hart {
-        &HARTS[index]
+    /// Calls `request` with the harts of a mask of hart indices, as the firmware names them: one mask if their ids are
+    /// small, as they are nearly everywhere.
+    pub(crate) fn each_mask(harts: u64, mut request: impl FnMut(sbi_rt::HartMask)) {
+        let mut together = 0;
+        for index in (0..MAX_HARTS).filter(|i| harts >> i & 1 != 0) {
+            match HARTS[index].id() {
+                id @ 0..64 => together |= 1 << id,
+                id => request(sbi_rt::HartMask::from_mask_base(1, id)),
+            }
+        }
+        if together != 0 {
+            request(sbi_rt::HartMask::from_mask_base(together, 0));
+        }
     }
 
     /// Serves what other harts asked for.
@@ -306,6 +316,23 @@ mod target {
 }
 #[cfg(target_os = "none")]
 pub(crate) use target::*;
+
+/// Has every hart in `harts` (bit per index), this one too if its bit is set, see all earlier stores in its instruction
+/// fetches. Returns when they do.
+pub fn fence_i(harts: u64) {
+    #[cfg(target_os = "none")]
+    {
+        if harts >> id() & 1 != 0 {
+            // SAFETY: fence.i orders fetches after stores and does nothing else.
+            unsafe { core::arch::asm!(".insn 0x0000100f", options(nostack)) };
+        }
+        each_mask(harts & !(1 << id()), |mask| {
+            assert!(crate::sbi::remote_fence_i(mask), "the firmware fences a hart that runs");
+        });
+    }
+    #[cfg(not(target_os = "none"))]
+    let _ = harts;
+}
 
 /// Starts all other harts of the device tree; each calls [`crate::calls::Upcalls::secondary`]. Returns when all run.
 pub fn start_others() {

@@ -10,10 +10,22 @@ extern crate alloc;
 extern crate std;
 
 pub mod addr;
+#[cfg(target_os = "none")]
+pub(crate) mod arch;
 pub mod boot;
+pub mod calls;
 pub mod console;
 pub mod hart;
+pub mod machine;
 pub mod mem;
+pub mod mmio;
+#[cfg(target_os = "none")]
+mod panic;
+#[cfg(target_os = "none")]
+pub(crate) mod sbi;
 pub mod sync;
+pub mod task;
 pub mod time;
+#[cfg(target_os = "none")]
+mod unwind;
 pub mod user;
