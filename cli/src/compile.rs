@@ -22,11 +22,7 @@ pub struct Program {
 /// # Errors
 /// The compiler's.
 pub fn kernel(workspace: &Workspace, toolchain: &Toolchain) -> Result<PathBuf> {
-    build(
-        toolchain
-            .cargo(workspace, "build")
-            .args(["-p", "limen-kernel"]),
-    )?;
+    build(toolchain.cargo(workspace, "build").args(["-p", "limen-kernel"]))?;
     Ok(output(workspace, "limen-kernel"))
 }
 
@@ -35,11 +31,7 @@ pub fn kernel(workspace: &Workspace, toolchain: &Toolchain) -> Result<PathBuf> {
 /// # Errors
 /// The compiler's.
 pub fn init(workspace: &Workspace, toolchain: &Toolchain) -> Result<PathBuf> {
-    build(
-        toolchain
-            .cargo(workspace, "build")
-            .args(["-p", "limen-user-init"]),
-    )?;
+    build(toolchain.cargo(workspace, "build").args(["-p", "limen-user-init"]))?;
     Ok(output(workspace, "limen-user-init"))
 }
 
@@ -51,10 +43,8 @@ pub fn init(workspace: &Workspace, toolchain: &Toolchain) -> Result<PathBuf> {
 pub fn programs(workspace: &Workspace, toolchain: &Toolchain) -> Result<Vec<Program>> {
     let mut found = Vec::new();
     let mut cargo = toolchain.cargo(workspace, "build");
-    let mut dirs: Vec<PathBuf> = fs::read_dir(workspace.root.join("user"))?
-        .flatten()
-        .map(|entry| entry.path())
-        .collect();
+    let mut dirs: Vec<PathBuf> =
+        fs::read_dir(workspace.root.join("user"))?.flatten().map(|entry| entry.path()).collect();
     dirs.sort();
     for dir in dirs {
         let name = file_name(&dir);
@@ -68,25 +58,11 @@ pub fn programs(workspace: &Workspace, toolchain: &Toolchain) -> Result<Vec<Prog
         let package = package.with_context(|| format!("user/{name} has no package name"))?;
         let before = found.len();
         if name != "init" && dir.join("src/main.rs").exists() {
-            found.push(Program {
-                name: name.clone(),
-                file: output(workspace, &package),
-            });
+            found.push(Program { name: name.clone(), file: output(workspace, &package) });
         }
-        for source in fs::read_dir(dir.join("src/bin"))
-            .into_iter()
-            .flatten()
-            .flatten()
-        {
-            let stem = source
-                .path()
-                .file_stem()
-                .map(|stem| stem.to_string_lossy().into_owned())
-                .unwrap_or_default();
-            found.push(Program {
-                file: output(workspace, &stem),
-                name: stem,
-            });
+        for source in fs::read_dir(dir.join("src/bin")).into_iter().flatten().flatten() {
+            let stem = source.path().file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+            found.push(Program { file: output(workspace, &stem), name: stem });
         }
         if found.len() > before {
             cargo.args(["-p", &package]);
@@ -99,9 +75,7 @@ pub fn programs(workspace: &Workspace, toolchain: &Toolchain) -> Result<Vec<Prog
 }
 
 fn file_name(path: &Path) -> String {
-    path.file_name()
-        .map(|name| name.to_string_lossy().into_owned())
-        .unwrap_or_default()
+    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
 fn output(workspace: &Workspace, name: &str) -> PathBuf {

@@ -19,25 +19,16 @@ pub fn run(command: &mut Command) -> Result<()> {
     trace(command);
     if report::level() >= 2 {
         command.stdout(Stdio::from(std::io::stderr()));
-        let status = command
-            .status()
-            .with_context(|| format!("cannot start {:?}", command.get_program()))?;
+        let status = command.status().with_context(|| format!("cannot start {:?}", command.get_program()))?;
         if !status.success() {
             bail!("{:?} failed: {status}", command.get_program());
         }
         return Ok(());
     }
-    let output = command
-        .stdin(Stdio::null())
-        .output()
-        .with_context(|| format!("cannot start {:?}", command.get_program()))?;
+    let output =
+        command.stdin(Stdio::null()).output().with_context(|| format!("cannot start {:?}", command.get_program()))?;
     if !output.status.success() {
-        bail!(
-            "{command:?} failed: {}\n{}{}",
-            output.status,
-            text(&output.stdout),
-            text(&output.stderr)
-        );
+        bail!("{command:?} failed: {}\n{}{}", output.status, text(&output.stdout), text(&output.stderr));
     }
     Ok(())
 }
@@ -49,11 +40,7 @@ pub fn run(command: &mut Command) -> Result<()> {
 pub fn capture(command: &mut Command) -> Result<String> {
     let output = output(command)?;
     if !output.status.success() {
-        bail!(
-            "{command:?} failed: {}\n{}",
-            output.status,
-            text(&output.stderr)
-        );
+        bail!("{command:?} failed: {}\n{}", output.status, text(&output.stderr));
     }
     Ok(text(&output.stdout))
 }
@@ -64,10 +51,7 @@ pub fn capture(command: &mut Command) -> Result<String> {
 /// It could not be started.
 pub fn output(command: &mut Command) -> Result<Output> {
     trace(command);
-    command
-        .stdin(Stdio::null())
-        .output()
-        .with_context(|| format!("cannot start {:?}", command.get_program()))
+    command.stdin(Stdio::null()).output().with_context(|| format!("cannot start {:?}", command.get_program()))
 }
 
 /// Bytes as text, for messages.
@@ -86,6 +70,5 @@ pub fn find_program(name: &str) -> Option<PathBuf> {
 
 fn is_executable(file: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
-    file.metadata()
-        .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+    file.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }

@@ -19,37 +19,21 @@ use std::time::Duration;
 /// Whatever came in the way before the program could run.
 pub fn run(workspace: &Workspace, args: &RunArgs) -> Result<u8> {
     let tools = setup::tools(workspace)?;
-    let image = vm::prepare(
-        workspace,
-        &tools.toolchain,
-        &Kernel::parse(args.kernel.as_deref()),
-    )?;
+    let image = vm::prepare(workspace, &tools.toolchain, &Kernel::parse(args.kernel.as_deref()))?;
     let terminal = std::io::stdin().is_terminal();
     let mut settings = Settings {
         rootfs: args.rootfs.clone(),
         packages: args.packages.clone(),
-        copies: args
-            .copies
-            .iter()
-            .map(|text| parse_copy(text))
-            .collect::<Result<_>>()?,
+        copies: args.copies.iter().map(|text| parse_copy(text)).collect::<Result<_>>()?,
         argv: args.program.clone(),
         ..Settings::default()
     };
-    if args
-        .program
-        .first()
-        .is_some_and(|program| program.starts_with("/tests/"))
-    {
+    if args.program.first().is_some_and(|program| program.starts_with("/tests/")) {
         settings.programs = compile::programs(workspace, &tools.toolchain)?;
     }
-    settings
-        .settings
-        .push(format!("echo={}", if terminal { "on" } else { "off" }));
+    settings.settings.push(format!("echo={}", if terminal { "on" } else { "off" }));
     if let Ok(size) = rustix::termios::tcgetwinsize(std::io::stdin()) {
-        settings
-            .settings
-            .push(format!("winsize={},{}", size.ws_row, size.ws_col));
+        settings.settings.push(format!("winsize={},{}", size.ws_row, size.ws_col));
     }
     if terminal && let Ok(name) = std::env::var("TERM") {
         settings.settings.push(format!("env=TERM={name}"));
@@ -65,30 +49,12 @@ pub fn run(workspace: &Workspace, args: &RunArgs) -> Result<u8> {
         extra: Vec::new(),
     };
     if args.gdb {
-        eprintln!(
-            "limen: waiting for a debugger: gdb {} -ex 'target remote :1234'",
-            image.file.display()
-        );
+        eprintln!("limen: waiting for a debugger: gdb {} -ex 'target remote :1234'", image.file.display());
     }
-    let input = if terminal {
-        Input::Terminal
-    } else {
-        Input::Standard
-    };
+    let input = if terminal { Input::Terminal } else { Input::Standard };
     let mut output = Streams { quiet: args.quiet };
-    let guest = Guest {
-        init: compile::init(workspace, &tools.toolchain)?,
-        image,
-        machine,
-        settings,
-    };
-    let end = guest.boot(
-        workspace,
-        &tools,
-        input,
-        args.timeout.map(Duration::from_secs),
-        &mut output,
-    )?;
+    let guest = Guest { init: compile::init(workspace, &tools.toolchain)?, image, machine, settings };
+    let end = guest.boot(workspace, &tools, input, args.timeout.map(Duration::from_secs), &mut output)?;
     match end {
         End::Exit(_) => {}
         End::Panic => eprintln!("limen: the kernel panicked"),
@@ -138,17 +104,8 @@ impl Guest {
         fs::create_dir_all(&dir)?;
         let archive = vm::archive_name(&dir);
         let packed = root::assemble(workspace, &self.init, &self.settings, &archive);
-        let result = packed.and_then(|()| {
-            vm::run(
-                &tools.qemu,
-                &self.machine,
-                &self.image,
-                &archive,
-                input,
-                timeout,
-                output,
-            )
-        });
+        let result =
+            packed.and_then(|()| vm::run(&tools.qemu, &self.machine, &self.image, &archive, input, timeout, output));
         let _ = fs::remove_file(&archive);
         result
     }
@@ -156,9 +113,7 @@ impl Guest {
 
 /// `HOST:GUEST`; without a guest path the file goes to the guest's root under its own name.
 fn parse_copy(text: &str) -> Result<(PathBuf, String)> {
-    let (host, guest) = text
-        .rsplit_once(':')
-        .with_context(|| format!("--copy takes HOST:GUEST, not {text:?}"))?;
+    let (host, guest) = text.rsplit_once(':').with_context(|| format!("--copy takes HOST:GUEST, not {text:?}"))?;
     Ok((host.into(), guest.into()))
 }
 

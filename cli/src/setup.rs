@@ -35,11 +35,7 @@ pub fn check(workspace: &Workspace) -> Result<()> {
             "compiler: {} ({}){}",
             found.compiler.rustc.display(),
             found.compiler.release,
-            if found.wants_library() {
-                ", library to be built"
-            } else {
-                ""
-            }
+            if found.wants_library() { ", library to be built" } else { "" }
         ),
         Err(error) => say!("missing: {error:#}"),
     }
@@ -47,10 +43,7 @@ pub fn check(workspace: &Workspace) -> Result<()> {
         Ok(found) => say!("emulator: {}", found.display()),
         Err(error) => say!("missing: {error:#}"),
     }
-    toolchain
-        .and(qemu)
-        .map(|_| ())
-        .context("run `cargo limen setup`")
+    toolchain.and(qemu).map(|_| ()).context("run `cargo limen setup`")
 }
 
 /// Finds or installs everything; quick when all is there.
@@ -94,29 +87,19 @@ fn install_compiler(workspace: &Workspace) -> Result<()> {
         match process::run(Command::new(rustup).args(["target", "add", TARGET])) {
             Ok(()) if Toolchain::find(workspace).is_ok() => return Ok(()),
             Ok(()) => say!("rustup's compiler does not serve"),
-            Err(error) => say!(
-                "rustup cannot: {}",
-                format!("{error:#}").lines().last().unwrap_or_default()
-            ),
+            Err(error) => say!("rustup cannot: {}", format!("{error:#}").lines().last().unwrap_or_default()),
         }
     }
-    let wanted =
-        "rustc-web, rust-web-src, libstd-rust-web-dev (1.95 or newer, all of one version) and lld";
-    let by_hand = format!(
-        "install by hand either the target (`rustup target add {TARGET}`) or Debian's {wanted}"
-    );
+    let wanted = "rustc-web, rust-web-src, libstd-rust-web-dev (1.95 or newer, all of one version) and lld";
+    let by_hand = format!("install by hand either the target (`rustup target add {TARGET}`) or Debian's {wanted}");
     if !is_root() {
         bail!("this is not root; {by_hand}");
     }
     let apt = Apt::open(workspace, Release::Host).with_context(|| by_hand.clone())?;
     let versions = apt.versions("rustc-web")?;
-    let version = versions
-        .first()
-        .with_context(|| format!("this release offers no rustc-web; {by_hand}"))?;
-    let mut packages: Vec<String> = ["rustc-web", "libstd-rust-web-dev", "rust-web-src"]
-        .iter()
-        .map(|name| format!("{name}={version}"))
-        .collect();
+    let version = versions.first().with_context(|| format!("this release offers no rustc-web; {by_hand}"))?;
+    let mut packages: Vec<String> =
+        ["rustc-web", "libstd-rust-web-dev", "rust-web-src"].iter().map(|name| format!("{name}={version}")).collect();
     let linker = (18..=30)
         .rev()
         .map(|number| format!("lld-{number}"))
@@ -136,30 +119,18 @@ fn install_qemu(workspace: &Workspace) -> Result<()> {
     }
     let apt = Apt::open(workspace, Release::Host).with_context(|| by_hand.clone())?;
     let major = |version: &String| {
-        version
-            .split(':')
-            .next_back()
-            .and_then(|text| text.split('.').next())
-            .and_then(|text| text.parse::<u32>().ok())
+        version.split(':').next_back().and_then(|text| text.split('.').next()).and_then(|text| text.parse::<u32>().ok())
     };
     let package = "qemu-system-riscv";
     let versions = apt.versions(package)?;
-    if !versions
-        .iter()
-        .filter_map(major)
-        .any(|found| found >= QEMU_MINIMUM)
-    {
+    if !versions.iter().filter_map(major).any(|found| found >= QEMU_MINIMUM) {
         bail!("this release offers no {package} {QEMU_MINIMUM}; {by_hand}");
     }
     // The newest may stand in backports, which apt takes only when told to.
     let backports = format!("{}-backports", host_codename());
-    let suite = versions
-        .iter()
-        .any(|version| version.contains("~bpo"))
-        .then_some(backports.as_str());
+    let suite = versions.iter().any(|version| version.contains("~bpo")).then_some(backports.as_str());
     say!("installing {package} and opensbi (about 30 MB to fetch)");
-    apt.install(&[package.into(), "opensbi".into()], suite)
-        .with_context(|| by_hand)
+    apt.install(&[package.into(), "opensbi".into()], suite).with_context(|| by_hand)
 }
 
 /// The emulator, if it is new enough and has its firmware.
@@ -172,16 +143,10 @@ fn find_qemu() -> Result<PathBuf> {
         .and_then(|rest| rest.split('.').next())
         .and_then(|major| major.parse::<u32>().ok());
     if version.is_none_or(|major| major < QEMU_MINIMUM) {
-        bail!(
-            "{QEMU} is older than {QEMU_MINIMUM}: {}",
-            text.lines().next().unwrap_or_default()
-        );
+        bail!("{QEMU} is older than {QEMU_MINIMUM}: {}", text.lines().next().unwrap_or_default());
     }
     let dirs = process::capture(Command::new(&qemu).args(["-L", "help"]))?;
-    if !dirs
-        .lines()
-        .any(|dir| Path::new(dir.trim()).join(FIRMWARE).exists())
-    {
+    if !dirs.lines().any(|dir| Path::new(dir.trim()).join(FIRMWARE).exists()) {
         bail!("{QEMU} has no firmware ({FIRMWARE})");
     }
     Ok(qemu)

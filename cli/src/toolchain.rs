@@ -44,15 +44,9 @@ pub struct Toolchain {
 impl Compiler {
     fn probe(rustc: &Path) -> Option<Self> {
         let text = process::capture(Command::new(rustc).arg("-vV")).ok()?;
-        let field = |name: &str| {
-            text.lines()
-                .find_map(|line| line.strip_prefix(name))
-                .map(str::to_owned)
-        };
+        let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::to_owned);
         let release = field("release: ")?;
-        let mut parts = release
-            .split(['.', '-'])
-            .map(|part| part.parse::<u32>().unwrap_or(0));
+        let mut parts = release.split(['.', '-']).map(|part| part.parse::<u32>().unwrap_or(0));
         let version = (parts.next()?, parts.next()?);
         let sysroot = process::capture(Command::new(rustc).args(["--print", "sysroot"])).ok()?;
         (version >= MINIMUM).then(|| Self {
@@ -72,19 +66,13 @@ impl Compiler {
         if paths.iter().all(|path| path != Path::new("/usr/bin/rustc")) {
             paths.push("/usr/bin/rustc".into());
         }
-        paths
-            .iter()
-            .filter(|path| path.exists())
-            .filter_map(|path| Self::probe(path))
-            .collect()
+        paths.iter().filter(|path| path.exists()).filter_map(|path| Self::probe(path)).collect()
     }
 
     fn has_target(&self) -> bool {
         let dir = self.sysroot.join("lib/rustlib").join(TARGET).join("lib");
         fs::read_dir(dir).is_ok_and(|mut entries| {
-            entries.any(|entry| {
-                entry.is_ok_and(|entry| entry.file_name().to_string_lossy().starts_with("libcore-"))
-            })
+            entries.any(|entry| entry.is_ok_and(|entry| entry.file_name().to_string_lossy().starts_with("libcore-")))
         })
     }
 
@@ -95,23 +83,13 @@ impl Compiler {
 
     /// The linker, `Ok(None)` if the compiler brings its own.
     fn linker(&self) -> Result<Option<PathBuf>> {
-        if self
-            .sysroot
-            .join("lib/rustlib")
-            .join(&self.host)
-            .join("bin/rust-lld")
-            .exists()
-        {
+        if self.sysroot.join("lib/rustlib").join(&self.host).join("bin/rust-lld").exists() {
             return Ok(None);
         }
-        let names = (18..=30)
-            .rev()
-            .map(|version| format!("ld.lld-{version}"))
-            .chain(["ld.lld".into(), "rust-lld".into()]);
+        let names =
+            (18..=30).rev().map(|version| format!("ld.lld-{version}")).chain(["ld.lld".into(), "rust-lld".into()]);
         let found = names.filter_map(|name| process::find_program(&name)).next();
-        found
-            .map(Some)
-            .context("no LLVM linker (ld.lld) for the riscv64 side")
+        found.map(Some).context("no LLVM linker (ld.lld) for the riscv64 side")
     }
 }
 
@@ -123,27 +101,14 @@ impl Toolchain {
     pub fn find(workspace: &Workspace) -> Result<Self> {
         let all = Compiler::all();
         if let Some(compiler) = all.iter().find(|compiler| compiler.has_target()) {
-            return Ok(Self {
-                linker: compiler.linker()?,
-                sysroot: None,
-                compiler: compiler.clone(),
-            });
+            return Ok(Self { linker: compiler.linker()?, sysroot: None, compiler: compiler.clone() });
         }
-        let compiler = all
-            .iter()
-            .find(|compiler| compiler.library_source().is_some());
+        let compiler = all.iter().find(|compiler| compiler.library_source().is_some());
         let compiler = compiler.with_context(|| {
-            format!(
-                "no Rust compiler {}.{} or newer with {TARGET} or the library's source",
-                MINIMUM.0, MINIMUM.1
-            )
+            format!("no Rust compiler {}.{} or newer with {TARGET} or the library's source", MINIMUM.0, MINIMUM.1)
         })?;
         let sysroot = workspace.cache.join("sysroot").join(sysroot_key(compiler));
-        Ok(Self {
-            linker: compiler.linker()?,
-            sysroot: Some(sysroot),
-            compiler: compiler.clone(),
-        })
+        Ok(Self { linker: compiler.linker()?, sysroot: Some(sysroot), compiler: compiler.clone() })
     }
 
     /// Whether the target's library still has to be built.
@@ -159,10 +124,7 @@ impl Toolchain {
         let Some(sysroot) = self.sysroot.as_ref().filter(|dir| !dir.exists()) else {
             return Ok(());
         };
-        let source = self
-            .compiler
-            .library_source()
-            .context("the library's source is gone")?;
+        let source = self.compiler.library_source().context("the library's source is gone")?;
         say!("building the library for {TARGET} from source, once (about a minute)");
         let project = workspace.cache.join("sysroot-build");
         fs::create_dir_all(project.join("src"))?;
@@ -192,13 +154,8 @@ impl Toolchain {
             .arg(&output);
         let vendor = source.join("vendor");
         if vendor.exists() {
-            cargo
-                .arg("--config")
-                .arg("source.crates-io.replace-with=\"library\"");
-            cargo.arg("--config").arg(format!(
-                "source.library.directory={:?}",
-                vendor.display().to_string()
-            ));
+            cargo.arg("--config").arg("source.crates-io.replace-with=\"library\"");
+            cargo.arg("--config").arg(format!("source.library.directory={:?}", vendor.display().to_string()));
         }
         process::run(&mut cargo).context("cannot build the target's library")?;
         let built = output.join(TARGET).join("release/deps");
@@ -207,8 +164,7 @@ impl Toolchain {
             fs::create_dir_all(&libraries)?;
             for name in ["core", "alloc", "compiler_builtins"] {
                 let prefix = format!("lib{name}-");
-                let file = newest(&built, &prefix, ".rlib")
-                    .with_context(|| format!("{name} was not built"))?;
+                let file = newest(&built, &prefix, ".rlib").with_context(|| format!("{name} was not built"))?;
                 fs::copy(&file, libraries.join(file.file_name().unwrap_or_default()))?;
             }
             Ok(())
@@ -220,21 +176,14 @@ impl Toolchain {
     /// `cargo` with this compiler, for the target: a verb and packages are to be added.
     pub fn cargo(&self, workspace: &Workspace, verb: &str) -> Command {
         let mut cargo = cargo_command();
-        cargo
-            .current_dir(&workspace.root)
-            .env("RUSTC", &self.compiler.rustc);
+        cargo.current_dir(&workspace.root).env("RUSTC", &self.compiler.rustc);
         cargo.args([verb, "--release", "--target", TARGET]);
         if let Some(sysroot) = &self.sysroot {
             let flag = format!("--sysroot={}", sysroot.display());
-            cargo
-                .arg("--config")
-                .arg(format!("target.{TARGET}.rustflags=[{flag:?}]"));
+            cargo.arg("--config").arg(format!("target.{TARGET}.rustflags=[{flag:?}]"));
         }
         if let Some(linker) = &self.linker {
-            cargo.arg("--config").arg(format!(
-                "target.{TARGET}.linker={:?}",
-                linker.display().to_string()
-            ));
+            cargo.arg("--config").arg(format!("target.{TARGET}.linker={:?}", linker.display().to_string()));
         }
         cargo
     }
@@ -257,25 +206,15 @@ pub fn cargo_command() -> Command {
 }
 
 fn sysroot_key(compiler: &Compiler) -> String {
-    let flags: String = LIBRARY_FLAGS
-        .chars()
-        .filter(char::is_ascii_alphanumeric)
-        .collect();
-    format!(
-        "{}-{}-{flags}",
-        compiler.release,
-        compiler.rustc.display().to_string().replace('/', "_")
-    )
+    let flags: String = LIBRARY_FLAGS.chars().filter(char::is_ascii_alphanumeric).collect();
+    format!("{}-{}-{flags}", compiler.release, compiler.rustc.display().to_string().replace('/', "_"))
 }
 
 fn newest(dir: &Path, prefix: &str, suffix: &str) -> Option<PathBuf> {
     let entries = fs::read_dir(dir).ok()?.flatten().map(|entry| entry.path());
     let fits = |path: &PathBuf| {
-        path.file_name().is_some_and(|name| {
-            name.to_string_lossy().starts_with(prefix) && name.to_string_lossy().ends_with(suffix)
-        })
+        path.file_name()
+            .is_some_and(|name| name.to_string_lossy().starts_with(prefix) && name.to_string_lossy().ends_with(suffix))
     };
-    entries
-        .filter(fits)
-        .max_by_key(|path| path.metadata().and_then(|meta| meta.modified()).ok())
+    entries.filter(fits).max_by_key(|path| path.metadata().and_then(|meta| meta.modified()).ok())
 }

@@ -21,17 +21,10 @@ impl Workspace {
     pub fn open() -> Result<Self> {
         let manifest = std::env::var_os("CARGO_MANIFEST_DIR")
             .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
-        let root = manifest
-            .parent()
-            .context("the command's package has no parent directory")?
-            .to_path_buf();
-        let cache = std::env::var_os("LIMEN_CACHE")
-            .map_or_else(|| root.join("target/limen"), PathBuf::from);
+        let root = manifest.parent().context("the command's package has no parent directory")?.to_path_buf();
+        let cache = std::env::var_os("LIMEN_CACHE").map_or_else(|| root.join("target/limen"), PathBuf::from);
         fs::create_dir_all(&cache).with_context(|| format!("cannot make {}", cache.display()))?;
-        Ok(Self {
-            cache: fs::canonicalize(cache)?,
-            root,
-        })
+        Ok(Self { cache: fs::canonicalize(cache)?, root })
     }
 
     /// Cargo's output directory.
@@ -44,8 +37,7 @@ impl Workspace {
     /// # Errors
     /// The lock file cannot be made.
     pub fn lock(&self) -> Result<CacheLock> {
-        let file =
-            File::create(self.cache.join("lock")).context("cannot make the cache's lock file")?;
+        let file = File::create(self.cache.join("lock")).context("cannot make the cache's lock file")?;
         file.lock().context("cannot lock the cache")?;
         Ok(CacheLock { _file: file })
     }
@@ -61,10 +53,7 @@ pub struct CacheLock {
 /// # Errors
 /// `fill` failed, or the directory could not be written.
 pub fn appear(target: &Path, fill: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
-    let name = target
-        .file_name()
-        .context("no file name")?
-        .to_string_lossy();
+    let name = target.file_name().context("no file name")?.to_string_lossy();
     let part = target.with_file_name(format!(".{name}.{}", std::process::id()));
     remove(&part)?;
     if let Some(parent) = target.parent() {

@@ -54,16 +54,10 @@ impl Apt {
             fs::create_dir_all(dir.join(part))?;
         }
         fs::write(dir.join("status"), "")?;
-        let apt = Self {
-            release,
-            dir,
-            debs: workspace.cache.join("debs"),
-        };
+        let apt = Self { release, dir, debs: workspace.cache.join("debs") };
         let text = apt.sources()?;
         let file = apt.dir.join("apt.sources");
-        if fs::read_to_string(&file).ok().as_deref() != Some(&text)
-            || !apt.dir.join("updated").exists()
-        {
+        if fs::read_to_string(&file).ok().as_deref() != Some(&text) || !apt.dir.join("updated").exists() {
             fs::write(&file, text)?;
             apt.update()?;
         }
@@ -75,18 +69,10 @@ impl Apt {
         let host = sources::host(Path::new("/etc/apt"));
         let codename = host_codename();
         let archive = sources::archive(&host, &codename)?;
-        let signed_by = archive
-            .signed_by
-            .clone()
-            .or_else(|| Path::new(KEYRING).exists().then(|| KEYRING.to_owned()));
+        let signed_by = archive.signed_by.clone().or_else(|| Path::new(KEYRING).exists().then(|| KEYRING.to_owned()));
         let stanza = |suites: Vec<String>| {
-            Source {
-                uri: archive.uri.clone(),
-                suites,
-                components: vec!["main".into()],
-                signed_by: signed_by.clone(),
-            }
-            .stanza()
+            Source { uri: archive.uri.clone(), suites, components: vec!["main".into()], signed_by: signed_by.clone() }
+                .stanza()
         };
         Ok(match self.release {
             Release::Trixie => stanza(vec!["trixie".into()]),
@@ -107,8 +93,7 @@ impl Apt {
     /// The mirror cannot be reached.
     pub fn update(&self) -> Result<()> {
         say!("fetching package lists ({})", self.release.name());
-        process::run(self.get().args(["update", "-q"]))
-            .context("cannot fetch Debian's package lists")?;
+        process::run(self.get().args(["update", "-q"])).context("cannot fetch Debian's package lists")?;
         let _ = fs::remove_dir_all(self.dir.join("closures"));
         fs::create_dir_all(self.dir.join("closures"))?;
         fs::write(self.dir.join("updated"), "")?;
@@ -116,8 +101,7 @@ impl Apt {
     }
 
     fn command(&self, program: &str) -> Command {
-        let mut command =
-            Command::new(process::find_program(program).unwrap_or_else(|| program.into()));
+        let mut command = Command::new(process::find_program(program).unwrap_or_else(|| program.into()));
         let at = |part: &str| self.dir.join(part).display().to_string();
         let mut options = vec![
             format!("Dir::Etc::sourcelist={}", at("apt.sources")),
@@ -144,9 +128,7 @@ impl Apt {
         for option in options {
             command.arg("-o").arg(option);
         }
-        command
-            .env("DEBIAN_FRONTEND", "noninteractive")
-            .env("LC_ALL", "C");
+        command.env("DEBIAN_FRONTEND", "noninteractive").env("LC_ALL", "C");
         command
     }
 
@@ -173,11 +155,7 @@ impl Apt {
     /// apt could not be asked.
     pub fn versions(&self, package: &str) -> Result<Vec<String>> {
         let text = process::capture(self.command("apt-cache").args(["madison", package]))?;
-        Ok(text
-            .lines()
-            .filter_map(|line| line.split('|').nth(1))
-            .map(|version| version.trim().to_owned())
-            .collect())
+        Ok(text.lines().filter_map(|line| line.split('|').nth(1)).map(|version| version.trim().to_owned()).collect())
     }
 
     /// Names of all packages that begin with `prefix`.
@@ -208,21 +186,10 @@ impl Apt {
             }
         };
         let archives = self.dir.join("cache/archives");
-        let absent =
-            |file: &String| !self.debs.join(file).exists() && !archives.join(file).exists();
+        let absent = |file: &String| !self.debs.join(file).exists() && !archives.join(file).exists();
         if files.iter().any(absent) {
-            say!(
-                "fetching {} and what it needs: {} packages",
-                packages.join(", "),
-                files.len()
-            );
-            let download = || {
-                process::run(
-                    self.get()
-                        .args(["install", "-y", "-q", "--download-only"])
-                        .args(packages),
-                )
-            };
+            say!("fetching {} and what it needs: {} packages", packages.join(", "), files.len());
+            let download = || process::run(self.get().args(["install", "-y", "-q", "--download-only"]).args(packages));
             download().or_else(|_| self.update().and_then(|()| download()))?;
         }
         files.iter().map(|file| self.unpack(file)).collect()
@@ -234,9 +201,7 @@ impl Apt {
     /// As [`Apt::unpack_closure`].
     pub fn unpack_one(&self, package: &str) -> Result<PathBuf> {
         let (_, version) = self.newest(package)?;
-        let matching = |file: &String| {
-            file.starts_with(&format!("{package}_{}_", version.replace(':', "%3a")))
-        };
+        let matching = |file: &String| file.starts_with(&format!("{package}_{}_", version.replace(':', "%3a")));
         let archives = self.dir.join("cache/archives");
         let present = |dir: &Path| {
             fs::read_dir(dir)
@@ -249,16 +214,10 @@ impl Apt {
             return self.unpack(&file);
         }
         say!("fetching {package} {version}");
-        let download = || {
-            process::run(
-                self.get()
-                    .args(["download", "-q", package])
-                    .current_dir(&archives),
-            )
-        };
+        let download = || process::run(self.get().args(["download", "-q", package]).current_dir(&archives));
         download().or_else(|_| self.update().and_then(|()| download()))?;
-        let file = present(&archives)
-            .with_context(|| format!("apt-get download left no file for {package} {version}"))?;
+        let file =
+            present(&archives).with_context(|| format!("apt-get download left no file for {package} {version}"))?;
         self.unpack(&file)
     }
 
@@ -281,9 +240,7 @@ impl Apt {
         let target = self.debs.join(file);
         if !target.exists() {
             let archive = self.dir.join("cache/archives").join(file);
-            appear(&target, |part| {
-                process::run(Command::new("dpkg-deb").arg("-x").arg(&archive).arg(part))
-            })?;
+            appear(&target, |part| process::run(Command::new("dpkg-deb").arg("-x").arg(&archive).arg(part)))?;
         }
         Ok(target)
     }
@@ -320,13 +277,9 @@ mod tests {
             "libc6_2.41-12_riscv64.deb"
         );
         assert_eq!(
-            archive_name("Inst login (1:4.16.0-2 Debian:13/stable, Debian:sid [riscv64]) []")
-                .unwrap(),
+            archive_name("Inst login (1:4.16.0-2 Debian:13/stable, Debian:sid [riscv64]) []").unwrap(),
             "login_1%3a4.16.0-2_riscv64.deb"
         );
-        assert_eq!(
-            archive_name("Conf libc6 (2.41-12 Debian:13.1/stable [riscv64])"),
-            None
-        );
+        assert_eq!(archive_name("Conf libc6 (2.41-12 Debian:13.1/stable [riscv64])"), None);
     }
 }

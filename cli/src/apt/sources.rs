@@ -35,11 +35,7 @@ const CODENAMES: [&str; 12] = [
 impl Source {
     /// A Debian archive proper: some suite is a Debian release (or its updates), none of security's.
     fn is_debian_archive(&self) -> bool {
-        self.is_debian()
-            && !self
-                .suites
-                .iter()
-                .any(|suite| suite.ends_with("-security") || suite.contains('/'))
+        self.is_debian() && !self.suites.iter().any(|suite| suite.ends_with("-security") || suite.contains('/'))
     }
 
     fn is_debian(&self) -> bool {
@@ -47,19 +43,14 @@ impl Source {
             && !self.uri.starts_with("cdrom:")
             && self.suites.iter().any(|suite| {
                 CODENAMES.iter().any(|name| {
-                    suite
-                        .strip_prefix(name)
-                        .is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', '/']))
+                    suite.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', '/']))
                 })
             })
     }
 
     /// The source as a DEB822 stanza.
     pub fn stanza(&self) -> String {
-        let signed = self
-            .signed_by
-            .as_ref()
-            .map_or(String::new(), |key| format!("Signed-By: {key}\n"));
+        let signed = self.signed_by.as_ref().map_or(String::new(), |key| format!("Signed-By: {key}\n"));
         format!(
             "Types: deb\nURIs: {}\nSuites: {}\nComponents: {}\n{signed}\n",
             self.uri,
@@ -98,25 +89,14 @@ pub fn host(root: &Path) -> Vec<Source> {
 /// There is none: the message says what to set.
 pub fn archive(sources: &[Source], codename: &str) -> Result<Source> {
     if let Ok(uri) = std::env::var("LIMEN_DEBIAN_MIRROR") {
-        return Ok(Source {
-            uri,
-            suites: vec![codename.into()],
-            components: vec!["main".into()],
-            signed_by: None,
-        });
+        return Ok(Source { uri, suites: vec![codename.into()], components: vec!["main".into()], signed_by: None });
     }
-    let best = |source: &&Source| {
-        source.is_debian_archive() && source.suites.iter().any(|suite| suite == codename)
-    };
-    match sources
-        .iter()
-        .find(best)
-        .or_else(|| sources.iter().find(|source| source.is_debian_archive()))
-    {
+    let best = |source: &&Source| source.is_debian_archive() && source.suites.iter().any(|suite| suite == codename);
+    match sources.iter().find(best).or_else(|| sources.iter().find(|source| source.is_debian_archive())) {
         Some(source) => Ok(source.clone()),
-        None => bail!(
-            "no Debian archive in this host's apt configuration; set LIMEN_DEBIAN_MIRROR to the address of one"
-        ),
+        None => {
+            bail!("no Debian archive in this host's apt configuration; set LIMEN_DEBIAN_MIRROR to the address of one")
+        }
     }
 }
 
@@ -127,26 +107,15 @@ fn parse_lines(text: &str) -> Vec<Source> {
 
 fn parse_line(line: &str) -> Option<Source> {
     let line = line.split('#').next()?.trim();
-    let mut rest = line
-        .strip_prefix("deb")?
-        .strip_prefix([' ', '\t'])?
-        .trim_start();
+    let mut rest = line.strip_prefix("deb")?.strip_prefix([' ', '\t'])?.trim_start();
     let mut signed_by = None;
     if let Some(options) = rest.strip_prefix('[') {
         let (inside, after) = options.split_once(']')?;
-        signed_by = inside
-            .split_whitespace()
-            .find_map(|option| option.strip_prefix("signed-by="))
-            .map(str::to_owned);
+        signed_by = inside.split_whitespace().find_map(|option| option.strip_prefix("signed-by=")).map(str::to_owned);
         rest = after;
     }
     let mut words = rest.split_whitespace().map(str::to_owned);
-    Some(Source {
-        uri: words.next()?,
-        suites: vec![words.next()?],
-        components: words.collect(),
-        signed_by,
-    })
+    Some(Source { uri: words.next()?, suites: vec![words.next()?], components: words.collect(), signed_by })
 }
 
 /// DEB822 format: stanzas of fields; a field continues on lines that begin with a blank.
@@ -172,16 +141,13 @@ fn parse_stanzas(text: &str) -> Vec<Source> {
             }
             words
         };
-        let enabled = !field("Enabled")
-            .iter()
-            .any(|word| ["no", "false", "0", "off"].contains(&word.to_lowercase().as_str()));
+        let enabled =
+            !field("Enabled").iter().any(|word| ["no", "false", "0", "off"].contains(&word.to_lowercase().as_str()));
         if !enabled || !field("Types").iter().any(|word| word == "deb") {
             continue;
         }
         // A key given inline spans lines and cannot be a file name: left out, the archive's own key ring serves.
-        let signed_by = Some(field("Signed-By"))
-            .filter(|words| words.len() == 1)
-            .and_then(|mut words| words.pop());
+        let signed_by = Some(field("Signed-By")).filter(|words| words.len() == 1).and_then(|mut words| words.pop());
         for uri in field("URIs") {
             found.push(Source {
                 uri,
@@ -203,10 +169,7 @@ mod tests {
 
     #[test]
     fn stanzas_of_debian_are_kept() {
-        let found: Vec<_> = parse_stanzas(STANZAS)
-            .into_iter()
-            .filter(Source::is_debian)
-            .collect();
+        let found: Vec<_> = parse_stanzas(STANZAS).into_iter().filter(Source::is_debian).collect();
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].suites, ["bookworm", "bookworm-updates"]);
         assert_eq!(found[0].signed_by.as_deref(), Some("/k.gpg"));
@@ -218,10 +181,7 @@ mod tests {
             "deb [arch=amd64 signed-by=/k.gpg] http://mirror.test/debian trixie main contrib # c\n# deb http://x y z\ndeb-src http://a b c\n",
         );
         assert_eq!(found.len(), 1);
-        assert_eq!(
-            (found[0].uri.as_str(), found[0].suites[0].as_str()),
-            ("http://mirror.test/debian", "trixie")
-        );
+        assert_eq!((found[0].uri.as_str(), found[0].suites[0].as_str()), ("http://mirror.test/debian", "trixie"));
         assert_eq!(found[0].components, ["main", "contrib"]);
     }
 
@@ -230,10 +190,7 @@ mod tests {
         let sources = parse_lines(
             "deb http://s.test/debian-security bookworm-security main\ndeb http://m.test/debian bookworm main\n",
         );
-        assert_eq!(
-            archive(&sources, "bookworm").unwrap().uri,
-            "http://m.test/debian"
-        );
+        assert_eq!(archive(&sources, "bookworm").unwrap().uri, "http://m.test/debian");
         assert!(archive(&sources[..1], "bookworm").is_err());
     }
 }

@@ -88,21 +88,9 @@ pub fn assemble(workspace: &Workspace, init: &Path, wanted: &Settings, file: &Pa
     }
     mount_points(&mut tree)?;
     tree.copy(init, b"/init")?;
-    let argv: Vec<u8> = wanted
-        .argv
-        .iter()
-        .flat_map(|word| word.bytes().chain([0]))
-        .collect();
+    let argv: Vec<u8> = wanted.argv.iter().flat_map(|word| word.bytes().chain([0])).collect();
     tree.file("/.limen/run", 0o644, argv)?;
-    tree.file(
-        "/.limen/env",
-        0o644,
-        wanted
-            .settings
-            .iter()
-            .map(|line| format!("{line}\n"))
-            .collect::<String>(),
-    )?;
+    tree.file("/.limen/env", 0o644, wanted.settings.iter().map(|line| format!("{line}\n")).collect::<String>())?;
     cpio::write(&tree, file)
 }
 
@@ -122,18 +110,9 @@ fn mount_points(tree: &mut Tree) -> Result<()> {
 }
 
 fn skeleton(tree: &mut Tree) -> Result<()> {
-    for dir in [
-        "/usr/bin",
-        "/usr/sbin",
-        "/usr/lib",
-        "/etc",
-        "/home",
-        "/mnt",
-        "/run",
-        "/var/log",
-        "/var/cache",
-        "/var/lib",
-    ] {
+    for dir in
+        ["/usr/bin", "/usr/sbin", "/usr/lib", "/etc", "/home", "/mnt", "/run", "/var/log", "/var/cache", "/var/lib"]
+    {
         tree.directory(dir, 0o755)?;
     }
     tree.directory("/root", 0o700)?;
@@ -142,22 +121,10 @@ fn skeleton(tree: &mut Tree) -> Result<()> {
         tree.link(&format!("/{name}"), &format!("usr/{name}"))?;
     }
     tree.file("/etc/passwd", 0o644, "root:x:0:0:root:/root:/bin/sh\ndaemon:x:1:1:daemon:/usr/sbin:/bin/false\nuser:x:1000:1000:user:/home:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/bin/false\n")?;
-    tree.file(
-        "/etc/group",
-        0o644,
-        "root:x:0:\ndaemon:x:1:\ntty:x:5:\nuser:x:1000:\nnogroup:x:65534:\n",
-    )?;
+    tree.file("/etc/group", 0o644, "root:x:0:\ndaemon:x:1:\ntty:x:5:\nuser:x:1000:\nnogroup:x:65534:\n")?;
     tree.file("/etc/hostname", 0o644, "limen\n")?;
-    tree.file(
-        "/etc/hosts",
-        0o644,
-        "127.0.0.1\tlocalhost\n127.0.1.1\tlimen\n",
-    )?;
-    tree.file(
-        "/etc/os-release",
-        0o644,
-        "NAME=\"Limen\"\nID=limen\nPRETTY_NAME=\"Limen\"\n",
-    )
+    tree.file("/etc/hosts", 0o644, "127.0.0.1\tlocalhost\n127.0.1.1\tlimen\n")?;
+    tree.file("/etc/os-release", 0o644, "NAME=\"Limen\"\nID=limen\nPRETTY_NAME=\"Limen\"\n")
 }
 
 /// Fetches what every root is made of and gives the busybox executable. Once fetched it stays.
@@ -171,16 +138,9 @@ pub fn prefetch(workspace: &Workspace) -> Result<PathBuf> {
     }
     let _lock = workspace.lock()?;
     let package = Apt::open(workspace, Release::Trixie)?.unpack_one("busybox-static")?;
-    let file = ["usr/bin/busybox", "bin/busybox"]
-        .iter()
-        .map(|name| package.join(name))
-        .find(|path| path.is_file());
+    let file = ["usr/bin/busybox", "bin/busybox"].iter().map(|name| package.join(name)).find(|path| path.is_file());
     let file = file.context("the package busybox-static holds no busybox")?;
-    appear(&kept, |part| {
-        fs::copy(&file, part)
-            .map(|_| ())
-            .context("cannot keep busybox")
-    })?;
+    appear(&kept, |part| fs::copy(&file, part).map(|_| ()).context("cannot keep busybox"))?;
     Ok(kept)
 }
 
@@ -193,11 +153,7 @@ fn busybox(workspace: &Workspace, tree: &mut Tree) -> Result<()> {
         bail!("busybox names no applet `sh`: its table of names has changed");
     }
     for name in names {
-        let (dir, to) = if ADMIN.contains(&name.as_str()) {
-            ("sbin", "../bin/busybox")
-        } else {
-            ("bin", "busybox")
-        };
+        let (dir, to) = if ADMIN.contains(&name.as_str()) { ("sbin", "../bin/busybox") } else { ("bin", "busybox") };
         tree.link(&format!("/usr/{dir}/{name}"), to)?;
     }
     Ok(())
@@ -205,19 +161,15 @@ fn busybox(workspace: &Workspace, tree: &mut Tree) -> Result<()> {
 
 /// The names in busybox's own table: a run of strings, each ended by a zero byte, that begins with `[` and `[[`.
 fn applets(elf: &[u8]) -> Vec<String> {
-    let start = b"\0[\0[[\0";
-    let Some(at) = elf.windows(start.len()).position(|window| window == start) else {
+    let start = b"[\0[[\0";
+    let begins = |window: &[u8]| window.starts_with(start) && window[start.len()].is_ascii_alphabetic();
+    let Some(at) = elf.windows(start.len() + 1).position(begins) else {
         return Vec::new();
     };
-    let names = elf[at + 1..].split(|byte| *byte == 0);
-    let is_name = |name: &&[u8]| {
-        !name.is_empty() && name.len() < 32 && name.iter().all(|byte| byte.is_ascii_graphic())
-    };
+    let names = elf[at..].split(|byte| *byte == 0);
+    let is_name = |name: &&[u8]| !name.is_empty() && name.len() < 32 && name.iter().all(|byte| byte.is_ascii_graphic());
     let mut found: Vec<String> = Vec::new();
-    for name in names
-        .take_while(is_name)
-        .map(|name| String::from_utf8_lossy(name).into_owned())
-    {
+    for name in names.take_while(is_name).map(|name| String::from_utf8_lossy(name).into_owned()) {
         // The table is sorted, so its end shows.
         if found.last().is_some_and(|last| *last >= name) {
             break;
@@ -234,10 +186,7 @@ mod tests {
 
     #[test]
     fn applet_names_end_where_the_order_does() {
-        assert_eq!(
-            applets(b"junk\0\0[\0[[\0ash\0sh\0zcat\0another\0"),
-            ["[", "[[", "ash", "sh", "zcat"]
-        );
+        assert_eq!(applets(b"2[\0[[\0\0junk [\0[[\0ash\0sh\0zcat\0another\0"), ["[", "[[", "ash", "sh", "zcat"]);
         assert!(applets(b"nothing here").is_empty());
     }
 }

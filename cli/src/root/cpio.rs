@@ -5,7 +5,7 @@
 //! name's size in the header counts them. Readers take names up to the first zero byte, Linux among them; its limit for
 //! the size is PATH_MAX, so a gap larger than that is first made smaller by entries for the root directory.
 
-use super::tree::{Kind, Node, Source, Tree};
+use super::tree::{Kind, MADE_AT, Node, Source, Tree};
 use anyhow::{Context, Result, bail};
 use std::collections::HashMap;
 use std::fs::File;
@@ -22,11 +22,8 @@ const PATH_MAX: usize = 4096;
 /// A file of the host cannot be read, is 4 GiB or larger, or the archive cannot be written.
 pub fn write(tree: &Tree, file: &Path) -> Result<()> {
     let output = File::create(file).with_context(|| format!("cannot write {}", file.display()))?;
-    let mut writer = Writer {
-        output: BufWriter::with_capacity(1 << 20, output),
-        at: 0,
-        inode: 0,
-    };
+    let mut writer = Writer { output: BufWriter::with_capacity(1 << 20, output), at: 0, inode: 0 };
+    writer.root_directory()?;
     let mut names: HashMap<(u64, u64), u32> = HashMap::new();
     for (_, node) in tree.iter() {
         if let Kind::File(_, Some(key)) = node.kind {
@@ -46,19 +43,9 @@ pub fn write(tree: &Tree, file: &Path) -> Result<()> {
         };
         writer.node(path, node, inode, links, first)?;
     }
-    writer.entry(
-        &Entry {
-            name: b"TRAILER!!!",
-            links: 1,
-            ..Entry::default()
-        },
-        &[],
-    )?;
+    writer.entry(&Entry { name: b"TRAILER!!!", links: 1, ..Entry::default() }, &[])?;
     writer.pad(512)?;
-    writer
-        .output
-        .flush()
-        .with_context(|| format!("cannot write {}", file.display()))
+    writer.output.flush().with_context(|| format!("cannot write {}", file.display()))
 }
 
 #[derive(Clone, Copy, Default)]
@@ -83,14 +70,7 @@ impl<W: Write> Writer<W> {
         self.inode
     }
 
-    fn node(
-        &mut self,
-        path: &[u8],
-        node: &Node,
-        inode: u32,
-        links: u32,
-        first: bool,
-    ) -> Result<()> {
+    fn node(&mut self, path: &[u8], node: &Node, inode: u32, links: u32, first: bool) -> Result<()> {
         let (kind, device) = match node.kind {
             Kind::Directory => (0o040_000, (0, 0)),
             Kind::File(..) => (0o100_000, (0, 0)),
@@ -98,20 +78,12 @@ impl<W: Write> Writer<W> {
             Kind::Device(major, minor) => (0o020_000, (major, minor)),
             Kind::Fifo => (0o010_000, (0, 0)),
         };
-        let entry = Entry {
-            name: path,
-            inode,
-            mode: kind | node.mode,
-            links,
-            mtime: node.mtime,
-            device,
-        };
+        let entry = Entry { name: path, inode, mode: kind | node.mode, links, mtime: node.mtime, device };
         match &node.kind {
             // The data of a file with several names goes with the first.
             Kind::File(Source::Bytes(bytes), _) if first => self.entry(&entry, bytes),
             Kind::File(Source::File(file), _) if first => {
-                let bytes = std::fs::read(file)
-                    .with_context(|| format!("cannot read {}", file.display()))?;
+                let bytes = std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
                 self.entry(&entry, &bytes)
             }
             Kind::Link(text) => self.entry(&entry, text),
@@ -119,12 +91,14 @@ impl<W: Write> Writer<W> {
         }
     }
 
+    fn root_directory(&mut self) -> Result<()> {
+        let entry = Entry { name: b".", mode: 0o040_755, links: 2, mtime: MADE_AT, ..Entry::default() };
+        self.entry(&entry, &[])
+    }
+
     fn entry(&mut self, entry: &Entry<'_>, data: &[u8]) -> Result<()> {
         let Ok(size) = u32::try_from(data.len()) else {
-            bail!(
-                "{} is too large for the archive",
-                String::from_utf8_lossy(entry.name)
-            )
+            bail!("{} is too large for the archive", String::from_utf8_lossy(entry.name))
         };
         let least = entry.name.len() + 1;
         let mut name_size = least;
@@ -134,26 +108,10 @@ impl<W: Write> Writer<W> {
                 if name_size <= PATH_MAX {
                     break;
                 }
-                self.entry(
-                    &Entry {
-                        name: b".",
-                        mode: 0o040_755,
-                        links: 2,
-                        mtime: entry.mtime,
-                        ..Entry::default()
-                    },
-                    &[],
-                )?;
+                self.root_directory()?;
             }
         }
-        let Entry {
-            inode,
-            mode,
-            links,
-            mtime,
-            device: (major, minor),
-            ..
-        } = *entry;
+        let Entry { inode, mode, links, mtime, device: (major, minor), .. } = *entry;
         let header = format!(
             "070701{inode:08X}{mode:08X}{:08X}{:08X}{links:08X}{mtime:08X}{size:08X}{:08X}{:08X}{major:08X}{minor:08X}{name_size:08X}{:08X}",
             0, 0, 0, 0, 0
@@ -168,9 +126,7 @@ impl<W: Write> Writer<W> {
 
     fn put(&mut self, bytes: &[u8]) -> Result<()> {
         self.at += bytes.len();
-        self.output
-            .write_all(bytes)
-            .context("cannot write the archive")
+        self.output.write_all(bytes).context("cannot write the archive")
     }
 
     fn pad(&mut self, to: usize) -> Result<()> {
@@ -185,36 +141,18 @@ mod tests {
 
     #[test]
     fn data_begins_on_pages_and_names_stay_below_the_limit() {
-        let mut writer = Writer {
-            output: Vec::new(),
-            at: 0,
-            inode: 0,
-        };
+        let mut writer = Writer { output: Vec::new(), at: 0, inode: 0 };
         for index in 0..300 {
             let name = vec![b'n'; 1 + index % 200];
             let data = vec![b'd'; 1 + index * 37 % 9000];
-            writer
-                .entry(
-                    &Entry {
-                        name: &name,
-                        mode: 0o100_644,
-                        links: 1,
-                        ..Entry::default()
-                    },
-                    &data,
-                )
-                .unwrap();
+            writer.entry(&Entry { name: &name, mode: 0o100_644, links: 1, ..Entry::default() }, &data).unwrap();
         }
         let archive = writer.output;
         let mut at = 0;
         let mut files = 0;
         while at < archive.len() {
             let field = |index: usize| {
-                usize::from_str_radix(
-                    std::str::from_utf8(&archive[at + 6 + 8 * index..][..8]).unwrap(),
-                    16,
-                )
-                .unwrap()
+                usize::from_str_radix(std::str::from_utf8(&archive[at + 6 + 8 * index..][..8]).unwrap(), 16).unwrap()
             };
             let (mode, size, name_size) = (field(1), field(6), field(11));
             assert!(

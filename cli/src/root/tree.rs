@@ -8,7 +8,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// Modification time of what has no file on the host: 2026-01-01, as the fixed clock of a counted run.
-const MADE_AT: u32 = 1_767_225_600;
+pub const MADE_AT: u32 = 1_767_225_600;
 /// Links followed in one path before it counts as a loop.
 const MAX_LINKS: u32 = 16;
 
@@ -56,15 +56,12 @@ pub struct Tree {
 impl Tree {
     /// All entries, parents first.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], &Node)> {
-        self.nodes
-            .iter()
-            .map(|(path, node)| (path.as_slice(), node))
+        self.nodes.iter().map(|(path, node)| (path.as_slice(), node))
     }
 
     /// Whether `path` names something, symbolic links followed but for the last component.
     pub fn contains(&self, path: &str) -> bool {
-        self.resolve(path.as_bytes())
-            .is_ok_and(|path| self.nodes.contains_key(&path))
+        self.resolve(path.as_bytes()).is_ok_and(|path| self.nodes.contains_key(&path))
     }
 
     /// Adds a directory, or only its missing parents if it is there.
@@ -72,14 +69,7 @@ impl Tree {
     /// # Errors
     /// The path leads through something that is no directory, or through a loop of links.
     pub fn directory(&mut self, path: &str, mode: u32) -> Result<()> {
-        self.add(
-            path.as_bytes(),
-            Node {
-                kind: Kind::Directory,
-                mode,
-                mtime: MADE_AT,
-            },
-        )
+        self.add(path.as_bytes(), Node { kind: Kind::Directory, mode, mtime: MADE_AT })
     }
 
     /// Adds a file of given contents.
@@ -87,14 +77,7 @@ impl Tree {
     /// # Errors
     /// As [`Tree::directory`].
     pub fn file(&mut self, path: &str, mode: u32, bytes: impl Into<Vec<u8>>) -> Result<()> {
-        self.add(
-            path.as_bytes(),
-            Node {
-                kind: Kind::File(Source::Bytes(bytes.into()), None),
-                mode,
-                mtime: MADE_AT,
-            },
-        )
+        self.add(path.as_bytes(), Node { kind: Kind::File(Source::Bytes(bytes.into()), None), mode, mtime: MADE_AT })
     }
 
     /// Adds a symbolic link.
@@ -102,14 +85,7 @@ impl Tree {
     /// # Errors
     /// As [`Tree::directory`].
     pub fn link(&mut self, path: &str, to: &str) -> Result<()> {
-        self.add(
-            path.as_bytes(),
-            Node {
-                kind: Kind::Link(to.into()),
-                mode: 0o777,
-                mtime: MADE_AT,
-            },
-        )
+        self.add(path.as_bytes(), Node { kind: Kind::Link(to.into()), mode: 0o777, mtime: MADE_AT })
     }
 
     /// Adds a character device.
@@ -117,14 +93,7 @@ impl Tree {
     /// # Errors
     /// As [`Tree::directory`].
     pub fn device(&mut self, path: &str, mode: u32, major: u32, minor: u32) -> Result<()> {
-        self.add(
-            path.as_bytes(),
-            Node {
-                kind: Kind::Device(major, minor),
-                mode,
-                mtime: MADE_AT,
-            },
-        )
+        self.add(path.as_bytes(), Node { kind: Kind::Device(major, minor), mode, mtime: MADE_AT })
     }
 
     /// Adds a file or directory of the host with all below it. Modes are kept; sockets and block devices are left out.
@@ -132,17 +101,12 @@ impl Tree {
     /// # Errors
     /// Something cannot be read, or as [`Tree::directory`].
     pub fn copy(&mut self, host: &Path, guest: &[u8]) -> Result<()> {
-        let meta = host
-            .symlink_metadata()
-            .with_context(|| format!("cannot read {}", host.display()))?;
+        let meta = host.symlink_metadata().with_context(|| format!("cannot read {}", host.display()))?;
         let kind = if meta.is_dir() {
             Kind::Directory
         } else if meta.is_file() {
             fs::File::open(host).with_context(|| format!("cannot read {}", host.display()))?;
-            Kind::File(
-                Source::File(host.to_path_buf()),
-                (meta.nlink() > 1).then(|| (meta.dev(), meta.ino())),
-            )
+            Kind::File(Source::File(host.to_path_buf()), (meta.nlink() > 1).then(|| (meta.dev(), meta.ino())))
         } else if meta.is_symlink() {
             Kind::Link(fs::read_link(host)?.as_os_str().as_bytes().to_vec())
         } else if meta.file_type().is_char_device() {
@@ -154,24 +118,14 @@ impl Tree {
             return Ok(());
         };
         let mtime = u32::try_from(meta.mtime()).unwrap_or(MADE_AT);
-        self.add(
-            guest,
-            Node {
-                kind,
-                mode: meta.permissions().mode() & 0o7777,
-                mtime,
-            },
-        )?;
+        self.add(guest, Node { kind, mode: meta.permissions().mode() & 0o7777, mtime })?;
         if meta.is_dir() {
             let mut entries = fs::read_dir(host)
                 .with_context(|| format!("cannot read {}", host.display()))?
                 .collect::<Result<Vec<_>, _>>()?;
             entries.sort_by_key(fs::DirEntry::file_name);
             for entry in entries {
-                self.copy(
-                    &entry.path(),
-                    &[guest, b"/", entry.file_name().as_bytes()].concat(),
-                )?;
+                self.copy(&entry.path(), &[guest, b"/", entry.file_name().as_bytes()].concat())?;
             }
         }
         Ok(())
@@ -222,17 +176,10 @@ impl Tree {
             if rest.is_empty() {
                 break;
             }
-            if let Some(Node {
-                kind: Kind::Link(to),
-                ..
-            }) = self.nodes.get(&done.join(&b'/'))
-            {
+            if let Some(Node { kind: Kind::Link(to), .. }) = self.nodes.get(&done.join(&b'/')) {
                 links += 1;
                 if links > MAX_LINKS {
-                    bail!(
-                        "too many symbolic links in {}",
-                        String::from_utf8_lossy(path)
-                    );
+                    bail!("too many symbolic links in {}", String::from_utf8_lossy(path));
                 }
                 if to.starts_with(b"/") {
                     done.clear();
@@ -247,10 +194,7 @@ impl Tree {
 }
 
 fn components(path: &[u8]) -> Vec<Vec<u8>> {
-    path.split(|byte| *byte == b'/')
-        .filter(|part| !part.is_empty() && *part != b".")
-        .map(<[u8]>::to_vec)
-        .collect()
+    path.split(|byte| *byte == b'/').filter(|part| !part.is_empty() && *part != b".").map(<[u8]>::to_vec).collect()
 }
 
 #[cfg(test)]
@@ -258,9 +202,7 @@ mod tests {
     use super::*;
 
     fn names(tree: &Tree) -> Vec<String> {
-        tree.iter()
-            .map(|(path, _)| String::from_utf8_lossy(path).into_owned())
-            .collect()
+        tree.iter().map(|(path, _)| String::from_utf8_lossy(path).into_owned()).collect()
     }
 
     #[test]

@@ -32,32 +32,24 @@ pub fn run(workspace: &Workspace, tools: &Tools, tests: &[BootTest], tally: &Tal
             return Ok(());
         }
     };
-    let uses_programs = tests
-        .iter()
-        .any(|test| test.program.iter().any(|word| word.contains("/tests/")));
+    let uses_programs = tests.iter().any(|test| test.program.iter().any(|word| word.contains("/tests/")));
     let runner = Runner {
         workspace,
         tools,
         image,
         init: compile::init(workspace, &tools.toolchain)?,
-        programs: if uses_programs {
-            compile::programs(workspace, &tools.toolchain)?
-        } else {
-            Vec::new()
-        },
+        programs: if uses_programs { compile::programs(workspace, &tools.toolchain)? } else { Vec::new() },
         linux: OnceLock::new(),
         tally,
     };
-    let (counted, free): (Vec<&BootTest>, Vec<&BootTest>) =
-        tests.iter().partition(|test| test.icount);
+    let (counted, free): (Vec<&BootTest>, Vec<&BootTest>) = tests.iter().partition(|test| test.icount);
     say!("{} boot tests", tests.len());
     for (queue, workers) in [(free, PARALLEL), (counted, 1)] {
         let queue = Mutex::new(VecDeque::from(queue));
         std::thread::scope(|scope| {
             for _ in 0..workers {
                 scope.spawn(|| {
-                    while let Some(test) = queue.lock().ok().and_then(|mut queue| queue.pop_front())
-                    {
+                    while let Some(test) = queue.lock().ok().and_then(|mut queue| queue.pop_front()) {
                         runner.test(test);
                     }
                 });
@@ -109,47 +101,25 @@ impl Runner<'_> {
         let seconds = started.elapsed().as_secs_f32();
         match (test.expect, result) {
             (Expect::Tap, Ok(())) => {}
-            (_, result) => self.tally.result(
-                &format!("{} ({seconds:.1} s)", test.name),
-                result.err().as_deref(),
-            ),
+            (_, result) => self.tally.result(&format!("{} ({seconds:.1} s)", test.name), result.err().as_deref()),
         }
     }
 
     fn once(&self, test: &BootTest) -> Result<(), String> {
         let (outcome, kept) = self.boot(test, &self.image)?;
-        let shown = || {
-            format!(
-                "status {}\n{}{}",
-                outcome.status,
-                String::from_utf8_lossy(&outcome.stdout),
-                kept.report
-            )
-        };
+        let shown =
+            || format!("status {}\n{}{}", outcome.status, String::from_utf8_lossy(&outcome.stdout), kept.report);
         match test.expect {
-            Expect::Exactly(status, text)
-                if outcome.status == status && outcome.stdout == text.as_bytes() =>
-            {
-                Ok(())
-            }
-            Expect::Exactly(status, text) => Err(format!(
-                "expected status {status} and\n{text}\ngot {}",
-                shown()
-            )),
+            Expect::Exactly(status, text) if outcome.status == status && outcome.stdout == text.as_bytes() => Ok(()),
+            Expect::Exactly(status, text) => Err(format!("expected status {status} and\n{text}\ngot {}", shown())),
             Expect::Status(status) if outcome.status == status => Ok(()),
             Expect::Status(status) => Err(format!("expected status {status}, got {}", shown())),
-            Expect::Holds(holds) => {
-                holds(&outcome).map_err(|reason| format!("{reason}\n{}", shown()))
-            }
+            Expect::Holds(holds) => holds(&outcome).map_err(|reason| format!("{reason}\n{}", shown())),
             Expect::Tap => self.tap(test, &outcome, &shown()),
             Expect::SameAsLinux => {
                 let linux = self.linux.get_or_init(|| {
-                    vm::prepare(
-                        self.workspace,
-                        &self.tools.toolchain,
-                        &Kernel::Linux(REFERENCE.into()),
-                    )
-                    .map_err(|error| format!("{error:#}"))
+                    vm::prepare(self.workspace, &self.tools.toolchain, &Kernel::Linux(REFERENCE.into()))
+                        .map_err(|error| format!("{error:#}"))
                 });
                 let (reference, _) = self.boot(test, linux.as_ref().map_err(Clone::clone)?)?;
                 if reference.status != 0 {
@@ -159,23 +129,14 @@ impl Runner<'_> {
                         String::from_utf8_lossy(&reference.stdout)
                     ));
                 }
-                if outcome == reference {
-                    Ok(())
-                } else {
-                    Err(difference(&reference, &outcome))
-                }
+                if outcome == reference { Ok(()) } else { Err(difference(&reference, &outcome)) }
             }
         }
     }
 
     fn boot(&self, test: &BootTest, image: &Image) -> Result<(Outcome, Kept), String> {
         let files = scratch(self.workspace, test).map_err(|error| format!("{error:#}"))?;
-        let owned = |words: &[&str]| {
-            words
-                .iter()
-                .map(|word| (*word).to_owned())
-                .collect::<Vec<String>>()
-        };
+        let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<String>>();
         let guest = Guest {
             image: image.clone(),
             init: self.init.clone(),
@@ -201,18 +162,10 @@ impl Runner<'_> {
         let mut kept = Kept::default();
         let limit = Duration::from_secs(test.timeout);
         let end = guest
-            .boot(
-                self.workspace,
-                self.tools,
-                Input::Bytes(test.input.to_vec()),
-                Some(limit),
-                &mut kept,
-            )
+            .boot(self.workspace, self.tools, Input::Bytes(test.input.to_vec()), Some(limit), &mut kept)
             .map_err(|error| format!("{error:#}"))?;
         let End::Exit(status) = end else {
-            let tail =
-                String::from_utf8_lossy(&kept.around[kept.around.len().saturating_sub(2000)..])
-                    .into_owned();
+            let tail = String::from_utf8_lossy(&kept.around[kept.around.len().saturating_sub(2000)..]).into_owned();
             return Err(format!(
                 "{}\nprogram:\n{}\nfirmware and kernel:\n{tail}\n{}",
                 describe(&end, test.timeout),
@@ -220,13 +173,7 @@ impl Runner<'_> {
                 kept.report
             ));
         };
-        Ok((
-            Outcome {
-                status,
-                stdout: kept.program.clone(),
-            },
-            kept,
-        ))
+        Ok((Outcome { status, stdout: kept.program.clone() }, kept))
     }
 
     /// Counts the lines of a program's test report.
@@ -243,27 +190,15 @@ impl Runner<'_> {
             count += 1;
             failures += u64::from(!passed);
             let name = rest.split_once(" - ").map_or(rest, |(_, name)| name);
-            self.tally
-                .result(&format!("{}/{name}", test.name), (!passed).then_some(line));
+            self.tally.result(&format!("{}/{name}", test.name), (!passed).then_some(line));
         }
-        let plan = text.lines().find_map(|line| {
-            line.strip_prefix("1..")?
-                .split_whitespace()
-                .next()?
-                .parse::<u64>()
-                .ok()
-        });
+        let plan =
+            text.lines().find_map(|line| line.strip_prefix("1..")?.split_whitespace().next()?.parse::<u64>().ok());
         if plan != Some(count) {
-            return Err(format!(
-                "the report's plan is {plan:?}, but it has {count} results: {shown}"
-            ));
+            return Err(format!("the report's plan is {plan:?}, but it has {count} results: {shown}"));
         }
         // A failed result is already counted; the status only matters if it says something else.
-        if outcome.status != 0 && failures == 0 {
-            Err(format!("all results are ok, but {shown}"))
-        } else {
-            Ok(())
-        }
+        if outcome.status != 0 && failures == 0 { Err(format!("all results are ok, but {shown}")) } else { Ok(()) }
     }
 }
 
@@ -278,10 +213,7 @@ fn describe(end: &End, timeout: u64) -> String {
 /// The test's own files, written where they can be copied from.
 fn scratch(workspace: &Workspace, test: &BootTest) -> Result<Vec<(PathBuf, String)>> {
     use std::os::unix::fs::PermissionsExt;
-    let dir = workspace
-        .target()
-        .join("limen-run")
-        .join(test.name.replace('/', "-"));
+    let dir = workspace.target().join("limen-run").join(test.name.replace('/', "-"));
     std::fs::create_dir_all(&dir)?;
     let mut copies = Vec::new();
     for (index, (path, mode, bytes)) in test.files.iter().enumerate() {
@@ -295,14 +227,9 @@ fn scratch(workspace: &Workspace, test: &BootTest) -> Result<Vec<(PathBuf, Strin
 
 /// The first line in which two outcomes differ.
 fn difference(reference: &Outcome, ours: &Outcome) -> String {
-    let (theirs, own) = (
-        String::from_utf8_lossy(&reference.stdout).into_owned(),
-        String::from_utf8_lossy(&ours.stdout).into_owned(),
-    );
-    let mut text = format!(
-        "status {} on Linux, {} here\n",
-        reference.status, ours.status
-    );
+    let (theirs, own) =
+        (String::from_utf8_lossy(&reference.stdout).into_owned(), String::from_utf8_lossy(&ours.stdout).into_owned());
+    let mut text = format!("status {} on Linux, {} here\n", reference.status, ours.status);
     let mut lines = (theirs.lines().chain(std::iter::repeat("<end>")))
         .zip(own.lines().chain(std::iter::repeat("<end>")))
         .take(theirs.lines().count().max(own.lines().count()));

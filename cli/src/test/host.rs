@@ -21,9 +21,7 @@ fn own(filter: &str) -> Option<&str> {
 
 fn cargo(workspace: &Workspace) -> Command {
     let mut cargo = cargo_command();
-    cargo
-        .current_dir(&workspace.root)
-        .args(["test", "--no-fail-fast", "--quiet"]);
+    cargo.current_dir(&workspace.root).args(["test", "--no-fail-fast", "--quiet"]);
     cargo
 }
 
@@ -35,11 +33,8 @@ pub fn list(workspace: &Workspace, filter: &str) -> Result<()> {
     let Some(filter) = own(filter) else {
         return Ok(());
     };
-    let text =
-        process::capture(cargo(workspace).args(["--", "--list", "--format", "terse", filter]))?;
-    text.lines()
-        .filter_map(|line| line.strip_suffix(": test"))
-        .for_each(|name| println!("{PREFIX}{name}"));
+    let text = process::capture(cargo(workspace).args(["--", "--list", "--format", "terse", filter]))?;
+    text.lines().filter_map(|line| line.strip_suffix(": test")).for_each(|name| println!("{PREFIX}{name}"));
     Ok(())
 }
 
@@ -58,10 +53,7 @@ pub fn run(workspace: &Workspace, filter: &str, tally: &Tally) -> Result<()> {
     if !output.status.success() {
         print!("{text}{}", process::text(&output.stderr));
         if failed.is_empty() {
-            tally.result(
-                "host/build",
-                Some("cargo test failed without a failed test"),
-            );
+            tally.result("host/build", Some("cargo test failed without a failed test"));
         }
     }
     println!("host tests: {passed} passed, {} failed", failed.len());
@@ -76,15 +68,10 @@ fn count(text: &str) -> (u64, Vec<String>) {
     for line in text.lines() {
         if let Some(rest) = line.strip_prefix("test result: ") {
             let number = |word: &str| {
-                rest.split_once(word).and_then(|(before, _)| {
-                    before.split_whitespace().next_back()?.parse::<u64>().ok()
-                })
+                rest.split_once(word).and_then(|(before, _)| before.split_whitespace().next_back()?.parse::<u64>().ok())
             };
             passed += number(" passed").unwrap_or(0);
-        } else if let Some(name) = line
-            .strip_prefix("test ")
-            .and_then(|rest| rest.strip_suffix(" ... FAILED"))
-        {
+        } else if let Some(name) = line.strip_prefix("test ").and_then(|rest| rest.strip_suffix(" ... FAILED")) {
             failed.push(format!("{PREFIX}{name}"));
         }
     }

@@ -17,14 +17,8 @@ use tally::Tally;
 /// The tests could not be started at all.
 pub fn test(workspace: &Workspace, args: &TestArgs) -> Result<u8> {
     let filter = args.filter.as_deref().unwrap_or_default();
-    let checks: Vec<_> = limen_tests::image::CHECKS
-        .iter()
-        .filter(|check| check.name.contains(filter))
-        .collect();
-    let boots: Vec<_> = limen_tests::boots()
-        .into_iter()
-        .filter(|test| test.name.contains(filter))
-        .collect();
+    let checks: Vec<_> = limen_tests::image::CHECKS.iter().filter(|check| check.name.contains(filter)).collect();
+    let boots: Vec<_> = limen_tests::boots().into_iter().filter(|test| test.name.contains(filter)).collect();
     if args.list {
         host::list(workspace, filter)?;
         checks
@@ -39,9 +33,9 @@ pub fn test(workspace: &Workspace, args: &TestArgs) -> Result<u8> {
     host::run(workspace, filter, &tally)?;
     if !checks.is_empty() {
         match compile::kernel(workspace, &tools.toolchain) {
-            Ok(kernel) => checks.iter().for_each(|check| {
-                tally.result(check.name, (check.check)(&kernel).err().as_deref())
-            }),
+            Ok(kernel) => {
+                checks.iter().for_each(|check| tally.result(check.name, (check.check)(&kernel).err().as_deref()))
+            }
             Err(error) => tally.result("image/build", Some(&format!("{error:#}"))),
         }
     }

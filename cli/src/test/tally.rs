@@ -54,7 +54,5 @@ impl Tally {
 }
 
 fn indent(text: &str) -> String {
-    text.lines()
-        .map(|line| format!("        | {line}\n"))
-        .collect()
+    text.lines().map(|line| format!("        | {line}\n")).collect()
 }

@@ -137,8 +137,7 @@ impl Console {
         if self.state == State::Panicking {
             if byte == b'\n' {
                 let line = std::mem::take(&mut self.line);
-                self.pieces
-                    .push(Piece::Panic(String::from_utf8_lossy(&line).into_owned()));
+                self.pieces.push(Piece::Panic(String::from_utf8_lossy(&line).into_owned()));
             } else {
                 self.line.push(byte);
             }
@@ -171,14 +170,8 @@ impl Console {
         }
         let inside = self.state == State::Inside;
         match (self.pieces.last_mut(), inside) {
-            (Some(Piece::Program(last)), true) | (Some(Piece::Around(last)), false) => {
-                last.extend_from_slice(bytes)
-            }
-            _ => self.pieces.push(if inside {
-                Piece::Program(bytes.to_vec())
-            } else {
-                Piece::Around(bytes.to_vec())
-            }),
+            (Some(Piece::Program(last)), true) | (Some(Piece::Around(last)), false) => last.extend_from_slice(bytes),
+            _ => self.pieces.push(if inside { Piece::Program(bytes.to_vec()) } else { Piece::Around(bytes.to_vec()) }),
         }
     }
 }
@@ -191,8 +184,9 @@ mod tests {
         let mut console = Console::new(true);
         let mut all: Vec<Piece> = Vec::new();
         let mut add = |piece| match (all.last_mut(), piece) {
-            (Some(Piece::Program(last)), Piece::Program(more))
-            | (Some(Piece::Around(last)), Piece::Around(more)) => last.extend(more),
+            (Some(Piece::Program(last)), Piece::Program(more)) | (Some(Piece::Around(last)), Piece::Around(more)) => {
+                last.extend(more)
+            }
             (_, piece) => all.push(piece),
         };
         for part in bytes.chunks(chunk) {
@@ -235,10 +229,7 @@ mod tests {
         let text = b"\x1e[limen start]\n\x1e[limen start]\n\x1e[limen exit 300]\n";
         assert_eq!(
             pieces(text, 4),
-            vec![
-                Piece::Start,
-                Piece::Program(b"\x1e[limen start]\n\x1e[limen exit 300]\n".to_vec())
-            ]
+            vec![Piece::Start, Piece::Program(b"\x1e[limen start]\n\x1e[limen exit 300]\n".to_vec())]
         );
     }
 }

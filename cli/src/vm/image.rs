@@ -52,24 +52,11 @@ const LINUX: &str = "console=ttyS0 quiet loglevel=1 panic=-1 rdinit=/init";
 /// The build fails, or the image does not exist or cannot be fetched.
 pub fn prepare(workspace: &Workspace, toolchain: &Toolchain, kernel: &Kernel) -> Result<Image> {
     Ok(match kernel {
-        Kernel::Limen => Image {
-            file: compile::kernel(workspace, toolchain)?,
-            is_limen: true,
-            command_line: "",
-        },
-        Kernel::Linux(version) => Image {
-            file: debian(workspace, version)?,
-            is_limen: false,
-            command_line: LINUX,
-        },
+        Kernel::Limen => Image { file: compile::kernel(workspace, toolchain)?, is_limen: true, command_line: "" },
+        Kernel::Linux(version) => Image { file: debian(workspace, version)?, is_limen: false, command_line: LINUX },
         Kernel::File(file) => {
-            let file = std::fs::canonicalize(file)
-                .with_context(|| format!("no kernel image {}", file.display()))?;
-            Image {
-                file,
-                is_limen: false,
-                command_line: LINUX,
-            }
+            let file = std::fs::canonicalize(file).with_context(|| format!("no kernel image {}", file.display()))?;
+            Image { file, is_limen: false, command_line: LINUX }
         }
     })
 }
@@ -91,15 +78,9 @@ fn debian(workspace: &Workspace, version: &str) -> Result<PathBuf> {
                     .strip_prefix(&format!("linux-image-{version}"))
                     .is_some_and(|rest| rest.starts_with(['.', '+', '-']))
         };
-        let mut names: Vec<String> = apt
-            .names(&format!("linux-image-{version}"))?
-            .into_iter()
-            .filter(fits)
-            .collect();
+        let mut names: Vec<String> = apt.names(&format!("linux-image-{version}"))?.into_iter().filter(fits).collect();
         names.sort_by_key(|name| {
-            name.split(|c: char| !c.is_ascii_digit())
-                .map(|part| part.parse::<u64>().unwrap_or(0))
-                .collect::<Vec<_>>()
+            name.split(|c: char| !c.is_ascii_digit()).map(|part| part.parse::<u64>().unwrap_or(0)).collect::<Vec<_>>()
         });
         while let Some(name) = names.pop() {
             let Ok(dir) = apt.unpack_one(&name) else {
@@ -108,10 +89,7 @@ fn debian(workspace: &Workspace, version: &str) -> Result<PathBuf> {
             let image = std::fs::read_dir(dir.join("boot"))?
                 .flatten()
                 .map(|entry| entry.path())
-                .find(|path| {
-                    path.file_name()
-                        .is_some_and(|name| name.to_string_lossy().starts_with("vmlinu"))
-                });
+                .find(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("vmlinu")));
             let image = image.with_context(|| format!("{name} holds no kernel image"))?;
             say!("{name} is ready");
             std::fs::write(&kept, image.display().to_string())?;

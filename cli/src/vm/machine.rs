@@ -32,40 +32,13 @@ impl Machine {
     /// The CPU properties are not of the form `name=value`.
     pub fn command(&self, qemu: &Path, kernel: &Path, root: &Path) -> Result<Command> {
         let mut command = Command::new(qemu);
-        command.args([
-            "-machine",
-            "virt",
-            "-nodefaults",
-            "-display",
-            "none",
-            "-no-reboot",
-            "-monitor",
-            "none",
-        ]);
+        command.args(["-machine", "virt", "-nodefaults", "-display", "none", "-no-reboot", "-monitor", "none"]);
         command.arg("-cpu").arg(cpu(self.cpu.as_deref())?);
-        command
-            .arg("-smp")
-            .arg(self.smp.to_string())
-            .arg("-m")
-            .arg(&self.mem);
-        let terminal = if self.raw_terminal {
-            "mux=on,signal=off"
-        } else {
-            "mux=off,signal=on"
-        };
-        command
-            .arg("-chardev")
-            .arg(format!("stdio,id=console,{terminal}"))
-            .args(["-serial", "chardev:console"]);
+        command.arg("-smp").arg(self.smp.to_string()).arg("-m").arg(&self.mem);
+        let terminal = if self.raw_terminal { "mux=on,signal=off" } else { "mux=off,signal=on" };
+        command.arg("-chardev").arg(format!("stdio,id=console,{terminal}")).args(["-serial", "chardev:console"]);
         if self.icount {
-            command.args([
-                "-icount",
-                "shift=0,sleep=off",
-                "-seed",
-                "1",
-                "-rtc",
-                "base=2026-01-01,clock=vm",
-            ]);
+            command.args(["-icount", "shift=0,sleep=off", "-seed", "1", "-rtc", "base=2026-01-01,clock=vm"]);
         }
         if self.gdb {
             command.args(["-S", "-s"]);
@@ -84,10 +57,7 @@ fn cpu(properties: Option<&str>) -> Result<String> {
     let Some(properties) = properties else {
         return Ok("rv64".into());
     };
-    let mut words = properties
-        .split(',')
-        .filter(|word| !word.is_empty())
-        .peekable();
+    let mut words = properties.split(',').filter(|word| !word.is_empty()).peekable();
     let mut text = match words.next_if(|word| !word.contains('=')) {
         Some(model) => model.to_owned(),
         None => "rv64".into(),
@@ -105,11 +75,7 @@ fn cpu(properties: Option<&str>) -> Result<String> {
 pub fn archive_name(dir: &Path) -> PathBuf {
     use std::sync::atomic::{AtomicU32, Ordering};
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    dir.join(format!(
-        "root-{}-{}.cpio",
-        std::process::id(),
-        NEXT.fetch_add(1, Ordering::Relaxed)
-    ))
+    dir.join(format!("root-{}-{}.cpio", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)))
 }
 
 #[cfg(test)]
@@ -119,10 +85,7 @@ mod tests {
     #[test]
     fn cpu_properties() {
         assert_eq!(cpu(None).unwrap(), "rv64");
-        assert_eq!(
-            cpu(Some("v=true,vlen=256")).unwrap(),
-            "rv64,v=true,vlen=256"
-        );
+        assert_eq!(cpu(Some("v=true,vlen=256")).unwrap(), "rv64,v=true,vlen=256");
         assert_eq!(cpu(Some("max,v=false")).unwrap(), "max,v=false");
         assert!(cpu(Some("v=true,vlen")).is_err());
     }

@@ -76,11 +76,7 @@ pub fn run(
     output: &mut dyn Output,
 ) -> Result<End> {
     let mut command = machine.command(qemu, &image.file, root)?;
-    command.stdin(if matches!(input, Input::Terminal) {
-        Stdio::inherit()
-    } else {
-        Stdio::piped()
-    });
+    command.stdin(if matches!(input, Input::Terminal) { Stdio::inherit() } else { Stdio::piped() });
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = start(&mut command)?;
     let mut session = Session {
@@ -134,20 +130,8 @@ impl Session<'_> {
                 }
             });
         };
-        spawn(
-            self.child
-                .stdout
-                .take()
-                .map(|pipe| Box::new(pipe) as Box<dyn Read + Send>),
-            Chunk::Console,
-        );
-        spawn(
-            self.child
-                .stderr
-                .take()
-                .map(|pipe| Box::new(pipe) as Box<dyn Read + Send>),
-            Chunk::Emulator,
-        );
+        spawn(self.child.stdout.take().map(|pipe| Box::new(pipe) as Box<dyn Read + Send>), Chunk::Console);
+        spawn(self.child.stderr.take().map(|pipe| Box::new(pipe) as Box<dyn Read + Send>), Chunk::Emulator);
         receiver
     }
 
@@ -155,18 +139,14 @@ impl Session<'_> {
         loop {
             let chunk = match self.deadline {
                 None => chunks.recv().map_err(|_| RecvTimeoutError::Disconnected),
-                Some(deadline) => {
-                    chunks.recv_timeout(deadline.saturating_duration_since(Instant::now()))
-                }
+                Some(deadline) => chunks.recv_timeout(deadline.saturating_duration_since(Instant::now())),
             };
             match chunk {
                 Ok(Chunk::Console(bytes)) => {
                     let pieces = self.console.feed(&bytes);
                     self.pieces(pieces, output);
                 }
-                Ok(Chunk::Emulator(bytes)) => {
-                    output.report(String::from_utf8_lossy(&bytes).trim_end())
-                }
+                Ok(Chunk::Emulator(bytes)) => output.report(String::from_utf8_lossy(&bytes).trim_end()),
                 Err(RecvTimeoutError::Disconnected) => break,
                 Err(RecvTimeoutError::Timeout) => {
                     self.stop();
@@ -193,11 +173,7 @@ impl Session<'_> {
                         self.end = None;
                         self.ending(End::Panic);
                     }
-                    output.report(
-                        &self
-                            .symbols()
-                            .map_or_else(|| line.clone(), |symbols| symbols.explain(&line)),
-                    );
+                    output.report(&self.symbols().map_or_else(|| line.clone(), |symbols| symbols.explain(&line)));
                 }
             }
         }
@@ -207,17 +183,12 @@ impl Session<'_> {
     fn ending(&mut self, end: End) {
         self.end.get_or_insert(end);
         let latest = Instant::now() + GRACE;
-        self.deadline = Some(
-            self.deadline
-                .map_or(latest, |deadline| deadline.min(latest)),
-        );
+        self.deadline = Some(self.deadline.map_or(latest, |deadline| deadline.min(latest)));
     }
 
     fn symbols(&mut self) -> Option<&Symbols> {
         let file = &self.image.file;
-        self.symbols
-            .get_or_insert_with(|| Symbols::read(file).ok())
-            .as_ref()
+        self.symbols.get_or_insert_with(|| Symbols::read(file).ok()).as_ref()
     }
 
     /// Gives the program its input; from now on, since firmware and kernel would have eaten it.
@@ -250,11 +221,7 @@ impl Session<'_> {
                 _ => {}
             }
             // Within a line the first one only ends the read.
-            let ends: &[u8] = if last == b'\n' {
-                &[END_OF_INPUT]
-            } else {
-                &[END_OF_INPUT, END_OF_INPUT]
-            };
+            let ends: &[u8] = if last == b'\n' { &[END_OF_INPUT] } else { &[END_OF_INPUT, END_OF_INPUT] };
             send(ends);
             // The pipe stays open: QEMU would otherwise keep polling a closed one.
             std::mem::forget(pipe);

@@ -14,8 +14,8 @@ impl Symbols {
     /// # Errors
     /// It is no ELF file, or its debug information is broken.
     pub fn read(file: &Path) -> Result<Self> {
-        let loader = addr2line::Loader::new(file)
-            .map_err(|error| anyhow!("cannot read the kernel's symbols: {error}"))?;
+        let loader =
+            addr2line::Loader::new(file).map_err(|error| anyhow!("cannot read the kernel's symbols: {error}"))?;
         Ok(Self { loader })
     }
 
@@ -25,22 +25,14 @@ impl Symbols {
             return line.into();
         };
         // A return address lies behind its call, which may be the function's last instruction.
-        let call = if number == 0 {
-            address
-        } else {
-            address.saturating_sub(1)
-        };
+        let call = if number == 0 { address } else { address.saturating_sub(1) };
         let frames = self.frames(call);
-        format!("{line} {}", frames.join("\n      in "))
-            .trim_end()
-            .to_owned()
+        format!("{line} {}", frames.join("\n      in ")).trim_end().to_owned()
     }
 
     fn frames(&self, address: u64) -> Vec<String> {
-        let symbol = self
-            .loader
-            .find_symbol(address)
-            .map(|name| addr2line::demangle_auto(name.into(), None).into_owned());
+        let symbol =
+            self.loader.find_symbol(address).map(|name| addr2line::demangle_auto(name.into(), None).into_owned());
         let mut found = Vec::new();
         if let Ok(mut frames) = self.loader.find_frames(address) {
             while let Ok(Some(frame)) = frames.next() {
@@ -49,9 +41,7 @@ impl Symbols {
                     .as_ref()
                     .and_then(|function| function.demangle().ok())
                     .map(std::borrow::Cow::into_owned);
-                let place = frame
-                    .location
-                    .and_then(|place| Some(format!(" ({}:{})", place.file?, place.line?)));
+                let place = frame.location.and_then(|place| Some(format!(" ({}:{})", place.file?, place.line?)));
                 found.push((name, place.unwrap_or_default()));
             }
         }
@@ -61,26 +51,16 @@ impl Symbols {
         // Where the debug information has lines only, the outermost function's name is the symbol's.
         let outermost = found.len() - 1;
         let name = |index, name: Option<String>| {
-            name.or_else(|| symbol.clone().filter(|_| index == outermost))
-                .unwrap_or_else(|| "(inlined)".into())
+            name.or_else(|| symbol.clone().filter(|_| index == outermost)).unwrap_or_else(|| "(inlined)".into())
         };
-        found
-            .into_iter()
-            .enumerate()
-            .map(|(index, (function, place))| name(index, function) + &place)
-            .collect()
+        found.into_iter().enumerate().map(|(index, (function, place))| name(index, function) + &place).collect()
     }
 }
 
 /// Number and address of a line `#N 0xADDRESS`.
 fn backtrace_entry(line: &str) -> Option<(u32, u64)> {
     let mut words = line.split_whitespace();
-    let number = words
-        .next()?
-        .strip_prefix('#')?
-        .trim_end_matches(':')
-        .parse()
-        .ok()?;
+    let number = words.next()?.strip_prefix('#')?.trim_end_matches(':').parse().ok()?;
     let address = u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok()?;
     Some((number, address))
 }
@@ -91,10 +71,7 @@ mod tests {
 
     #[test]
     fn only_backtrace_lines_have_addresses() {
-        assert_eq!(
-            backtrace_entry("  #12 0xffffffff80001234"),
-            Some((12, 0xffff_ffff_8000_1234))
-        );
+        assert_eq!(backtrace_entry("  #12 0xffffffff80001234"), Some((12, 0xffff_ffff_8000_1234)));
         assert_eq!(backtrace_entry("KERNEL PANIC: at 0x10"), None);
         assert_eq!(backtrace_entry("  #x 0x10"), None);
     }

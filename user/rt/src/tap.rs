@@ -1,0 +1,88 @@
+//! Test programs: each test in a process of its own, with a time limit, reported in the Test Anything Protocol.
+
+use crate::process::{self, Ended, Fork};
+use core::time::Duration;
+
+/// One test. It fails by returning an error, by a panic, by dying of a signal or by not ending in time.
+#[derive(Clone, Copy)]
+pub struct Test {
+    /// Its name in the report.
+    pub name: &'static str,
+    /// The test; the error is a reason in a few words.
+    pub run: fn() -> Result<(), &'static str>,
+    /// How it must end; [`Ended::Exited`] with 0 but for tests of dying.
+    pub ends: Ended,
+    /// Seconds until it counts as hung.
+    pub limit: u64,
+}
+
+impl Test {
+    /// A test that must return `Ok` within 20 seconds.
+    pub const fn new(name: &'static str, run: fn() -> Result<(), &'static str>) -> Self {
+        Self { name, run, ends: Ended::Exited(0), limit: 20 }
+    }
+
+    /// A test that must die of this signal.
+    pub const fn dies(name: &'static str, run: fn() -> Result<(), &'static str>, signal: u8) -> Self {
+        Self { ends: Ended::Killed(signal), ..Self::new(name, run) }
+    }
+
+    /// With this many seconds at most.
+    pub const fn limit(self, seconds: u64) -> Self {
+        Self { limit: seconds, ..self }
+    }
+}
+
+/// Runs `tests` whose name contains the argument, if there is one; the program's status is 0 only if all passed.
+pub fn run(tests: &[Test], args: crate::Args) -> u8 {
+    let filter = args.get(1).and_then(|text| text.to_str().ok()).unwrap_or("");
+    let chosen = || tests.iter().filter(|test| test.name.contains(filter));
+    crate::println!("1..{}", chosen().count());
+    let mut failures = 0_usize;
+    for (index, test) in chosen().enumerate() {
+        let passed = one(test);
+        failures += usize::from(!passed);
+        crate::println!("{} {} - {}", if passed { "ok" } else { "not ok" }, index + 1, test.name);
+    }
+    u8::from(failures != 0)
+}
+
+fn one(test: &Test) -> bool {
+    let child = match process::fork() {
+        Ok(Fork::Parent(child)) => child,
+        Ok(Fork::Child) => match (test.run)() {
+            Ok(()) => process::exit(0),
+            Err(reason) => {
+                crate::println!("# {}: {reason}", test.name);
+                process::exit(1)
+            }
+        },
+        Err(error) => {
+            crate::println!("# fork failed: errno {}", error.code());
+            return false;
+        }
+    };
+    let deadline = process::now() + Duration::from_secs(test.limit);
+    let mut pause = Duration::from_micros(100);
+    loop {
+        match process::try_wait(child) {
+            Ok(Some((_, ended))) if ended == test.ends => return true,
+            Ok(Some((_, ended))) => {
+                crate::println!("# {}: {ended:?}, expected {:?}", test.name, test.ends);
+                return false;
+            }
+            Ok(None) if process::now() < deadline => process::sleep(pause),
+            Ok(None) => {
+                crate::println!("# {}: no end within {} s", test.name, test.limit);
+                let _ = process::kill(child, uapi::signal::SIGKILL as i32);
+                let _ = process::wait(child);
+                return false;
+            }
+            Err(error) => {
+                crate::println!("# wait failed: errno {}", error.code());
+                return false;
+            }
+        }
+        pause = (pause * 2).min(Duration::from_millis(50));
+    }
+}
