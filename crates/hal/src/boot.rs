@@ -150,6 +150,8 @@ pub struct BootInfo {
     pub command_line: &'static str,
     /// `rng-seed`: random bytes from the firmware, empty when there are none.
     pub seed: &'static [u8],
+    /// The clock when the kernel was entered, in ticks.
+    pub entry_ticks: u64,
     /// Clock frequency in Hz.
     pub timebase: u64,
     /// The harts, the boot hart first.

@@ -16,6 +16,7 @@ pub mod boot;
 pub mod calls;
 pub mod console;
 pub mod hart;
+pub mod isa;
 pub mod machine;
 pub mod mem;
 pub mod mmio;

@@ -23,3 +23,15 @@ pub fn halt() -> ! {
     #[cfg(not(target_os = "none"))]
     panic!("halt");
 }
+
+/// mvendorid, marchid and mimpid, as the firmware tells them; 0 is "not implemented".
+pub fn ids() -> (usize, usize, usize) {
+    #[cfg(target_os = "none")]
+    {
+        crate::sbi::ids()
+    }
+    #[cfg(not(target_os = "none"))]
+    {
+        (0, 0, 0)
+    }
+}

@@ -53,3 +53,8 @@ pub(crate) fn reboot() -> ! {
     let _ = sbi_rt::system_reset(sbi_rt::ColdReboot, NoReason);
     crate::hart::stop()
 }
+
+/// The machine's vendor, architecture and implementation ids.
+pub(crate) fn ids() -> (usize, usize, usize) {
+    (sbi_rt::get_mvendorid(), sbi_rt::get_marchid(), sbi_rt::get_mimpid())
+}

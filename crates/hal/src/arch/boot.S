@@ -33,6 +33,7 @@ _start:
     csrc    sstatus, t0
     mv      s0, a0
     mv      s1, a1
+    csrr    s3, time
     la      t0, __bss_start
     la      t1, __bss_end
 1:  sd      zero, 0(t0)                 # both ends are page-aligned
@@ -120,6 +121,7 @@ _start:
     mv      a0, s0
     mv      a1, s1
     mv      a2, s2
+    mv      a3, s3
     call    limen_boot
     unimp
 

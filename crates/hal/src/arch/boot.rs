@@ -19,7 +19,7 @@ unsafe extern "C" {
 
 /// Runs on the boot hart in its boot block, translation on, interrupts off.
 #[unsafe(no_mangle)]
-extern "C" fn limen_boot(hart_id: usize, tree: usize, image: usize) -> ! {
+extern "C" fn limen_boot(hart_id: usize, tree: usize, image: usize, entry_ticks: u64) -> ! {
     // SAFETY: the first thing on this hart; the block is only this call's stack.
     unsafe { hart::init(0, hart_id) };
     let mode = match csr::satp() >> 60 {
@@ -28,7 +28,7 @@ extern "C" fn limen_boot(hart_id: usize, tree: usize, image: usize) -> ! {
         _ => Mode::Sv57,
     };
     layout::set_mode(mode);
-    let info = boot::publish(read_tree(tree, hart_id, image));
+    let info = boot::publish(BootInfo { entry_ticks, ..read_tree(tree, hart_id, image) });
     crate::time::set_frequency(info.timebase);
     hart::set_count(info.hart_count);
     memory(info, kernel_map::narrow(info, PhysAddr(image)));
