@@ -86,4 +86,7 @@ pub struct TestArgs {
     /// Name the tests instead of running them
     #[arg(long)]
     pub list: bool,
+    /// Run the boot tests, and only these, on another kernel: linux-6.12, linux-7.2 or an image file
+    #[arg(long, value_name = "IMAGE")]
+    pub kernel: Option<String>,
 }

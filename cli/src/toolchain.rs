@@ -187,6 +187,16 @@ impl Toolchain {
         }
         cargo
     }
+
+    /// Tells the build script of the vDSO, in a build for the host, what compiles its image.
+    pub fn announce(&self, cargo: &mut Command) {
+        if let Some(sysroot) = &self.sysroot {
+            cargo.env("LIMEN_RUSTC", &self.compiler.rustc).env("LIMEN_SYSROOT", sysroot);
+        }
+        if let Some(linker) = &self.linker {
+            cargo.env("LIMEN_LLD", linker);
+        }
+    }
 }
 
 /// Cargo, free of what the cargo that started us left in the environment.

@@ -20,12 +20,12 @@ const REFERENCE: &str = "6.12";
 /// Machines at a time; counted runs have the host to themselves.
 const PARALLEL: usize = 2;
 
-/// Runs `tests`.
+/// Runs `tests` on `kernel`.
 ///
 /// # Errors
 /// Nothing could be built to boot.
-pub fn run(workspace: &Workspace, tools: &Tools, tests: &[BootTest], tally: &Tally) -> Result<()> {
-    let image = match vm::prepare(workspace, &tools.toolchain, &Kernel::Limen) {
+pub fn run(workspace: &Workspace, tools: &Tools, kernel: &Kernel, tests: &[BootTest], tally: &Tally) -> Result<()> {
+    let image = match vm::prepare(workspace, &tools.toolchain, kernel) {
         Ok(image) => image,
         Err(error) => {
             tally.result("boot/build", Some(&format!("{error:#}")));

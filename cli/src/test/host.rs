@@ -3,7 +3,7 @@
 use super::tally::Tally;
 use crate::process;
 use crate::say;
-use crate::toolchain::cargo_command;
+use crate::toolchain::{Toolchain, cargo_command};
 use crate::workspace::Workspace;
 use anyhow::Result;
 use std::process::Command;
@@ -19,8 +19,9 @@ fn own(filter: &str) -> Option<&str> {
     }
 }
 
-fn cargo(workspace: &Workspace) -> Command {
+fn cargo(workspace: &Workspace, toolchain: &Toolchain) -> Command {
     let mut cargo = cargo_command();
+    toolchain.announce(&mut cargo);
     cargo.current_dir(&workspace.root).args(["test", "--no-fail-fast", "--quiet"]);
     cargo
 }
@@ -29,11 +30,11 @@ fn cargo(workspace: &Workspace) -> Command {
 ///
 /// # Errors
 /// The tests do not compile.
-pub fn list(workspace: &Workspace, filter: &str) -> Result<()> {
+pub fn list(workspace: &Workspace, toolchain: &Toolchain, filter: &str) -> Result<()> {
     let Some(filter) = own(filter) else {
         return Ok(());
     };
-    let text = process::capture(cargo(workspace).args(["--", "--list", "--format", "terse", filter]))?;
+    let text = process::capture(cargo(workspace, toolchain).args(["--", "--list", "--format", "terse", filter]))?;
     text.lines().filter_map(|line| line.strip_suffix(": test")).for_each(|name| println!("{PREFIX}{name}"));
     Ok(())
 }
@@ -42,12 +43,12 @@ pub fn list(workspace: &Workspace, filter: &str) -> Result<()> {
 ///
 /// # Errors
 /// Cargo cannot be started.
-pub fn run(workspace: &Workspace, filter: &str, tally: &Tally) -> Result<()> {
+pub fn run(workspace: &Workspace, toolchain: &Toolchain, filter: &str, tally: &Tally) -> Result<()> {
     let Some(filter) = own(filter) else {
         return Ok(());
     };
     say!("host tests");
-    let output = process::output(cargo(workspace).args(["--", "--format", "pretty", filter]))?;
+    let output = process::output(cargo(workspace, toolchain).args(["--", "--format", "pretty", filter]))?;
     let text = process::text(&output.stdout);
     let (passed, failed) = count(&text);
     if !output.status.success() {

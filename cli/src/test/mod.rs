@@ -7,8 +7,11 @@ mod tally;
 use crate::args::TestArgs;
 use crate::compile;
 use crate::setup;
+use crate::toolchain::Toolchain;
+use crate::vm::Kernel;
 use crate::workspace::Workspace;
 use anyhow::Result;
+use limen_tests::ImageCheck;
 use tally::Tally;
 
 /// Runs what `args` selects; the status is 0 only if all passed and something ran.
@@ -20,7 +23,7 @@ pub fn test(workspace: &Workspace, args: &TestArgs) -> Result<u8> {
     let checks: Vec<_> = limen_tests::image::CHECKS.iter().filter(|check| check.name.contains(filter)).collect();
     let boots: Vec<_> = limen_tests::boots().into_iter().filter(|test| test.name.contains(filter)).collect();
     if args.list {
-        host::list(workspace, filter)?;
+        host::list(workspace, &setup::tools(workspace)?.toolchain, filter)?;
         checks
             .iter()
             .map(|check| check.name)
@@ -30,17 +33,25 @@ pub fn test(workspace: &Workspace, args: &TestArgs) -> Result<u8> {
     }
     let tally = Tally::default();
     let tools = setup::tools(workspace)?;
-    host::run(workspace, filter, &tally)?;
-    if !checks.is_empty() {
-        match compile::kernel(workspace, &tools.toolchain) {
-            Ok(kernel) => {
-                checks.iter().for_each(|check| tally.result(check.name, (check.check)(&kernel).err().as_deref()))
-            }
-            Err(error) => tally.result("image/build", Some(&format!("{error:#}"))),
-        }
+    let kernel = Kernel::parse(args.kernel.as_deref());
+    if kernel == Kernel::Limen {
+        host::run(workspace, &tools.toolchain, filter, &tally)?;
+        image(workspace, &tools.toolchain, &checks, &tally);
     }
     if !boots.is_empty() {
-        boot::run(workspace, &tools, &boots, &tally)?;
+        boot::run(workspace, &tools, &kernel, &boots, &tally)?;
     }
     Ok(tally.close())
+}
+
+fn image(workspace: &Workspace, toolchain: &Toolchain, checks: &[&ImageCheck], tally: &Tally) {
+    if checks.is_empty() {
+        return;
+    }
+    match compile::kernel(workspace, toolchain) {
+        Ok(kernel) => {
+            checks.iter().for_each(|check| tally.result(check.name, (check.check)(&kernel).err().as_deref()));
+        }
+        Err(error) => tally.result("image/build", Some(&format!("{error:#}"))),
+    }
 }

@@ -56,7 +56,9 @@ pub fn prepare(workspace: &Workspace, toolchain: &Toolchain, kernel: &Kernel) ->
         Kernel::Linux(version) => Image { file: debian(workspace, version)?, is_limen: false, command_line: LINUX },
         Kernel::File(file) => {
             let file = std::fs::canonicalize(file).with_context(|| format!("no kernel image {}", file.display()))?;
-            Image { file, is_limen: false, command_line: LINUX }
+            // Another build of ours is known by its name.
+            let is_limen = file.file_name().is_some_and(|name| name.to_string_lossy().contains("limen"));
+            Image { file, is_limen, command_line: if is_limen { "" } else { LINUX } }
         }
     })
 }

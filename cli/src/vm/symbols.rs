@@ -6,6 +6,8 @@ use std::path::Path;
 /// The kernel's symbols and lines.
 pub struct Symbols {
     loader: addr2line::Loader,
+    /// Left out of file names: the repository, if the kernel was built in its `target`.
+    root: String,
 }
 
 impl Symbols {
@@ -16,7 +18,8 @@ impl Symbols {
     pub fn read(file: &Path) -> Result<Self> {
         let loader =
             addr2line::Loader::new(file).map_err(|error| anyhow!("cannot read the kernel's symbols: {error}"))?;
-        Ok(Self { loader })
+        let root = file.ancestors().nth(4).map(|dir| format!("{}/", dir.display()));
+        Ok(Self { loader, root: root.unwrap_or_default() })
     }
 
     /// A line of a panic; if it is `#N 0x…`, the names of the functions follow, innermost first.
@@ -30,9 +33,17 @@ impl Symbols {
         format!("{line} {}", frames.join("\n      in ")).trim_end().to_owned()
     }
 
+    /// The function's name in the symbol table; labels inside assembly are passed over.
+    fn symbol(&self, address: u64) -> Option<String> {
+        let mut symbol = self.loader.find_symbol_info(address)?;
+        while symbol.name().starts_with(".L") {
+            symbol = self.loader.find_symbol_info(symbol.address().checked_sub(1)?)?;
+        }
+        Some(addr2line::demangle_auto(symbol.name().into(), None).into_owned())
+    }
+
     fn frames(&self, address: u64) -> Vec<String> {
-        let symbol =
-            self.loader.find_symbol(address).map(|name| addr2line::demangle_auto(name.into(), None).into_owned());
+        let symbol = self.symbol(address);
         let mut found = Vec::new();
         if let Ok(mut frames) = self.loader.find_frames(address) {
             while let Ok(Some(frame)) = frames.next() {
@@ -41,7 +52,11 @@ impl Symbols {
                     .as_ref()
                     .and_then(|function| function.demangle().ok())
                     .map(std::borrow::Cow::into_owned);
-                let place = frame.location.and_then(|place| Some(format!(" ({}:{})", place.file?, place.line?)));
+                let place = frame.location.and_then(|place| {
+                    let file = place.file?;
+                    let file = file.strip_prefix(&self.root).unwrap_or(file);
+                    Some(format!(" ({file}:{})", place.line?))
+                });
                 found.push((name, place.unwrap_or_default()));
             }
         }
