@@ -103,6 +103,8 @@ pub struct Hart {
     boot_context_claimed: AtomicBool,
     /// Deadline the hart's timer is set to, in ticks; `u64::MAX` when none.
     pub(crate) deadline: AtomicU64,
+    /// Whose FP state is in the registers (see arch/fp.rs).
+    pub(crate) fp_owner: AtomicUsize,
     /// What it has counted.
     pub counters: Counters,
 }
@@ -119,6 +121,7 @@ impl Hart {
             requests: AtomicUsize::new(0),
             boot_context_claimed: AtomicBool::new(false),
             deadline: AtomicU64::new(u64::MAX),
+            fp_owner: AtomicUsize::new(0),
             counters: Counters::new(),
         }
     }
@@ -126,6 +129,12 @@ impl Hart {
     /// The hart's id for the firmware.
     pub fn id(&self) -> usize {
         self.id.load(Ordering::Relaxed)
+    }
+
+    #[cfg(target_os = "none")]
+    #[inline]
+    pub(crate) fn index(&self) -> usize {
+        self.index
     }
 
     #[cfg(target_os = "none")]

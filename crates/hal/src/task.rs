@@ -213,6 +213,8 @@ pub(crate) struct Head {
     pub fp: core::cell::UnsafeCell<FpState>,
     /// sstatus.FS while switched out (in place, bits 14:13).
     pub fs: AtomicUsize,
+    /// Index of the hart whose registers last agreed with `fp`; [`NO_HART`] when none do.
+    pub fp_hart: AtomicUsize,
 }
 
 pub(crate) const HEAD_SIZE: usize = size_of::<Head>();
@@ -297,6 +299,7 @@ impl Context {
                 scratch: [0; 2],
                 fp: core::cell::UnsafeCell::new(FpState::ZERO),
                 fs: AtomicUsize::new(FS_INITIAL),
+                fp_hart: AtomicUsize::new(NO_HART),
             });
         }
     }
@@ -373,6 +376,7 @@ impl Context {
         // SAFETY: as in `fp`.
         unsafe { *self.head().fp.get() = *fp };
         self.head().fs.store(FS_CLEAN, Ordering::Relaxed);
+        self.head().fp_hart.store(NO_HART, Ordering::Relaxed);
         #[cfg(target_os = "none")]
         if ptr::eq(self.head.as_ptr(), crate::arch::head_pointer()) {
             crate::arch::fp::load_current(self.head());
@@ -386,7 +390,9 @@ impl Drop for Context {
     }
 }
 
-/// sstatus.FS = Initial, in place.
+/// No hart's registers hold the state.
+pub(crate) const NO_HART: usize = usize::MAX;
+/// sstatus.FS = Initial, in place: the state is all zero.
 pub(crate) const FS_INITIAL: usize = 1 << 13;
 /// sstatus.FS = Clean, in place.
 pub(crate) const FS_CLEAN: usize = 2 << 13;

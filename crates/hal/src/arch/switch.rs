@@ -31,10 +31,7 @@ pub(crate) fn switch(prev: &Context, next: &Context) {
     to.hart.store(from.hart.load(Ordering::Relaxed), Ordering::Relaxed);
     fp::save_current(from);
     from.fs.store(csr::sstatus() & csr::FS, Ordering::Relaxed);
-    let fs = to.fs.load(Ordering::Relaxed);
-    if fs != 0 {
-        fp::load_current(to);
-    }
+    let fs = fp::enter(to);
     // SAFETY: `from` is running and `to` is not, as asserted; both contexts outlive the switch, since the scheduler
     // holds them. The status keeps the contract of entry.S; UXL and the read-only fields are left as they are.
     unsafe {
