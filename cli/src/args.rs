@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 /// Build, boot and test Limen.
 #[derive(Debug, Parser)]
-#[command(name = "limen", bin_name = "cargo limen", version, arg_required_else_help = true)]
+#[command(name = "limen", bin_name = "cargo limen", version, arg_required_else_help = true, args_override_self = true)]
 pub struct Cli {
     /// Show every command that is started, with its output
     #[arg(short, long, global = true)]

@@ -6,7 +6,7 @@ use crate::say;
 use crate::toolchain::Toolchain;
 use crate::workspace::Workspace;
 use anyhow::{Context, Result, bail};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A kernel as the user names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,36 +67,42 @@ pub fn prepare(workspace: &Workspace, toolchain: &Toolchain, kernel: &Kernel) ->
 fn debian(workspace: &Workspace, version: &str) -> Result<PathBuf> {
     let kept = workspace.cache.join(format!("linux-{version}"));
     if let Ok(text) = std::fs::read_to_string(&kept)
-        && std::path::Path::new(text.trim()).exists()
+        && Path::new(text.trim()).exists()
     {
         return Ok(text.trim().into());
     }
     let _lock = workspace.lock()?;
     for release in [Release::Trixie, Release::Sid] {
         let apt = Apt::open(workspace, release)?;
-        let fits = |name: &String| {
-            name.ends_with("-riscv64")
-                && name
-                    .strip_prefix(&format!("linux-image-{version}"))
-                    .is_some_and(|rest| rest.starts_with(['.', '+', '-']))
-        };
-        let mut names: Vec<String> = apt.names(&format!("linux-image-{version}"))?.into_iter().filter(fits).collect();
-        names.sort_by_key(|name| {
-            name.split(|c: char| !c.is_ascii_digit()).map(|part| part.parse::<u64>().unwrap_or(0)).collect::<Vec<_>>()
-        });
-        while let Some(name) = names.pop() {
-            let Ok(dir) = apt.unpack_one(&name) else {
-                continue;
+        // Newer packaging keeps the image itself in a package of its own.
+        for prefix in [format!("linux-binary-{version}"), format!("linux-image-{version}")] {
+            let fits = |name: &String| {
+                let rest = name.strip_prefix(&prefix).and_then(|rest| rest.strip_suffix("-riscv64"));
+                rest.is_some_and(|rest| rest.starts_with(['.', '+', '-']))
             };
-            let image = std::fs::read_dir(dir.join("boot"))?
-                .flatten()
-                .map(|entry| entry.path())
-                .find(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("vmlinu")));
-            let image = image.with_context(|| format!("{name} holds no kernel image"))?;
-            say!("{name} is ready");
-            std::fs::write(&kept, image.display().to_string())?;
-            return Ok(image);
+            let mut names: Vec<String> = apt.names(&prefix)?.into_iter().filter(fits).collect();
+            names.sort_by_key(|name| numbers(name));
+            while let Some(name) = names.pop() {
+                let Ok(dir) = apt.unpack_one(&name) else { continue };
+                let Some(image) = image_in(&dir) else { continue };
+                say!("{name} is ready");
+                std::fs::write(&kept, image.display().to_string())?;
+                return Ok(image);
+            }
         }
     }
     bail!("Debian offers no Linux {version} for riscv64 in trixie or sid")
+}
+
+/// The kernel image that an unpacked package holds: in `boot`, or beside the modules.
+fn image_in(package: &Path) -> Option<PathBuf> {
+    let is_image = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("vmlinu"));
+    let entries = |dir: &Path| std::fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
+    let modules = entries(&package.join("usr/lib/modules")).flat_map(|dir| entries(&dir));
+    entries(&package.join("boot")).chain(modules).find(is_image)
+}
+
+/// The numbers in a name, to order versions by.
+fn numbers(name: &str) -> Vec<u64> {
+    name.split(|c: char| !c.is_ascii_digit()).filter_map(|part| part.parse().ok()).collect()
 }
