@@ -5,6 +5,7 @@
 //! [`image::CHECKS`]. Names are `boot/…` and `image/…`; tests on the host are `host/…`.
 #![forbid(unsafe_code)]
 
+mod budget;
 mod first_light;
 pub mod image;
 
@@ -12,7 +13,7 @@ pub use image::ImageCheck;
 
 /// The boot tests, in the order in which they are started.
 pub fn boots() -> Vec<BootTest> {
-    [first_light::TESTS].concat()
+    [first_light::TESTS, budget::TESTS].concat()
 }
 
 /// What a boot left.
