@@ -141,12 +141,16 @@ impl Apt {
     /// # Errors
     /// This is not root, or apt refused.
     pub fn install(&self, packages: &[String], suite: Option<&str>) -> Result<()> {
-        let mut command = self.get();
-        command.args(["install", "-y", "-q", "--no-install-recommends"]);
-        if let Some(suite) = suite {
-            command.args(["-t", suite]);
-        }
-        process::run(command.args(packages))
+        let install = || {
+            let mut command = self.get();
+            command.args(["install", "-y", "-q", "--no-install-recommends"]);
+            if let Some(suite) = suite {
+                command.args(["-t", suite]);
+            }
+            process::run(command.args(packages))
+        };
+        // Old lists name files that the mirror no longer has.
+        install().or_else(|_| self.update().and_then(|()| install()))
     }
 
     /// The versions of `package` on offer, newest first, each with the suites that carry it.

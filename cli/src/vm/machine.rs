@@ -1,5 +1,6 @@
 //! How QEMU is called.
 
+use crate::process;
 use anyhow::{Result, bail};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -31,7 +32,15 @@ impl Machine {
     /// # Errors
     /// The CPU properties are not of the form `name=value`.
     pub fn command(&self, qemu: &Path, kernel: &Path, root: &Path) -> Result<Command> {
-        let mut command = Command::new(qemu);
+        let mut command = match process::find_program("setpriv") {
+            // QEMU ends with this command, however that ends.
+            Some(setpriv) => {
+                let mut command = Command::new(setpriv);
+                command.args(["--pdeathsig", "TERM", "--"]).arg(qemu);
+                command
+            }
+            None => Command::new(qemu),
+        };
         command.args(["-machine", "virt", "-nodefaults", "-display", "none", "-no-reboot", "-monitor", "none"]);
         command.arg("-cpu").arg(cpu(self.cpu.as_deref())?);
         command.arg("-smp").arg(self.smp.to_string()).arg("-m").arg(&self.mem);
