@@ -1,0 +1,129 @@
+//! Reading and writing an object.
+
+use hal::addr::{PAGE_SHIFT, PAGE_SIZE};
+use hal::mem::frame::{Frame, Kind};
+use hal::user::{InBuf, OutBuf};
+use uapi::Errno;
+
+use super::Object;
+use core::sync::atomic::Ordering;
+
+/// What was done before an error counts: the error is reported only if nothing was.
+#[inline]
+fn progress(done: usize, error: Errno) -> Result<usize, Errno> {
+    if done == 0 { Err(error) } else { Ok(done) }
+}
+
+impl Object {
+    /// Reads from byte `offset` on until `out` is full or the file ends; gives the bytes read. `EFAULT`.
+    pub fn read(&self, offset: usize, out: &mut OutBuf<'_>) -> Result<usize, Errno> {
+        let mut done = 0;
+        loop {
+            let Some(at) = offset.checked_add(done) else { return Ok(done) };
+            let left = self.size().saturating_sub(at).min(out.len());
+            if left == 0 {
+                return Ok(done);
+            }
+            let within = at % PAGE_SIZE;
+            let n = left.min(PAGE_SIZE - within);
+            let result = match self.existing_page(at >> PAGE_SHIFT) {
+                Ok(Some(frame)) => frame.with_bytes(within, n, |bytes| out.write(bytes)),
+                Ok(None) => out.write_zeroes(n),
+                Err(error) => Err(error.into()),
+            };
+            match result {
+                Ok(got) => done += got,
+                Err(error) => return progress(done, error),
+            }
+        }
+    }
+
+    /// Writes all of `input` from byte `offset` on, making the file longer as needed; gives the bytes written.
+    /// `EFAULT`, `EFBIG` (an offset beyond what a file can have), `ENOMEM` as `ENOSPC`.
+    pub fn write(&self, offset: usize, input: &mut InBuf<'_>) -> Result<usize, Errno> {
+        let mut done = 0;
+        while !input.is_empty() {
+            let Some(at) = offset.checked_add(done).filter(|&at| at < isize::MAX as usize) else {
+                return progress(done, Errno::EFBIG);
+            };
+            let within = at % PAGE_SIZE;
+            let n = input.len().min(PAGE_SIZE - within);
+            let written = match self.existing_page(at >> PAGE_SHIFT) {
+                Ok(Some(frame)) => frame.with_bytes_mut(within, n, |bytes| input.read(bytes)),
+                Ok(None) => self.write_new_page(at, n, input),
+                Err(error) => Err(error.into()),
+            };
+            match written {
+                Ok(got) => {
+                    done += got;
+                    self.grow(at + got);
+                }
+                Err(error) => return progress(done, if error == Errno::ENOMEM { Errno::ENOSPC } else { error }),
+            }
+        }
+        Ok(done)
+    }
+
+    /// Writes `n` bytes to a page that did not exist: it is filled before anybody can see it.
+    fn write_new_page(&self, at: usize, n: usize, input: &mut InBuf<'_>) -> Result<usize, Errno> {
+        let within = at % PAGE_SIZE;
+        let frame = Frame::alloc(Kind::PageCache).ok_or(Errno::ENOMEM)?;
+        let got = frame.with_bytes_mut(within, n, |bytes| input.read(bytes))?;
+        frame.zero_range(0, within);
+        frame.zero_range(within + got, PAGE_SIZE - within - got);
+        let index = at >> PAGE_SHIFT;
+        let mut inner = self.inner.lock();
+        match inner.known_page(index)? {
+            // Somebody else made the page meanwhile: these bytes go into that one.
+            Some(other) => other.with_bytes_mut(within, got, |bytes| frame.read(within, bytes)),
+            None => {
+                frame.set_owner(self.id as usize, index);
+                inner.pages.insert(index, frame)?;
+            }
+        }
+        Ok(got)
+    }
+
+    /// The file reaches to `end` at least.
+    fn grow(&self, end: usize) {
+        if self.size() < end {
+            let _inner = self.inner.lock();
+            if self.size() < end {
+                self.size.store(end, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Gives every page of `start..end` memory, so that later writes there cannot fail for want of it (fallocate).
+    /// The size stays. `ENOSPC`.
+    pub fn allocate(&self, start: usize, end: usize) -> Result<(), Errno> {
+        for index in start >> PAGE_SHIFT..end.div_ceil(PAGE_SIZE) {
+            if self.existing_page(index).map_err(|_| Errno::ENOSPC)?.is_some() {
+                continue;
+            }
+            let frame = Frame::alloc_zeroed(Kind::PageCache).ok_or(Errno::ENOSPC)?;
+            let mut inner = self.inner.lock();
+            if inner.known_page(index).map_err(|_| Errno::ENOSPC)?.is_none() {
+                self.adopt(&mut inner, index, frame).map_err(|_| Errno::ENOSPC)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The first byte from `offset` on that is (`data`) or is not in memory (lseek's SEEK_DATA and SEEK_HOLE); the end
+    /// counts as a hole. `None` beyond the end, or if there is no more data.
+    pub fn seek(&self, offset: usize, data: bool) -> Option<usize> {
+        let size = self.size();
+        if offset >= size {
+            return None;
+        }
+        let inner = self.inner.lock();
+        let boot = inner.boot.map_or(0, |boot| boot.len);
+        let has = |index: usize| index << PAGE_SHIFT < boot || inner.pages.get(index).is_some();
+        let found = (offset >> PAGE_SHIFT..size.div_ceil(PAGE_SIZE)).find(|&index| has(index) == data);
+        match found {
+            Some(index) => Some((index << PAGE_SHIFT).max(offset)),
+            None => (!data).then_some(size),
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! Areas: runs of pages with one backing and one set of rights; and the sorted list of them.
+//!
+//! The list is an array sorted by address, with the area found last remembered: programs have tens of areas, seldom
+//! thousands, and a binary search over an array beats a tree there, in time and in memory.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+
+use hal::addr::{PAGE_SHIFT, PAGE_SIZE};
+use hal::mem::frame::Frame;
+use hal::mem::pgtable::Prot;
+
+use crate::object::Object;
+
+/// Most areas in one address space (Linux's vm.max_map_count).
+pub const MAX_AREAS: usize = 65_530;
+/// Bytes that stay free below a stack (Linux's stack_guard_gap).
+pub const STACK_GAP: usize = 256 * PAGE_SIZE;
+
+/// The open file that a mapping came from: its name in `/proc/PID/maps`, and what keeps it open.
+pub trait MappedFile: Send + Sync {
+    /// Writes the file's path.
+    fn write_path(&self, out: &mut dyn fmt::Write) -> fmt::Result;
+    /// Device and inode number.
+    fn dev_ino(&self) -> (u64, u64);
+}
+
+/// Pages of the kernel that every program can map: the vDSO.
+pub struct Special {
+    /// As `/proc/PID/maps` shows it, with brackets.
+    pub name: &'static str,
+    /// The pages.
+    pub frames: Vec<Frame>,
+}
+
+/// Where an area's pages come from.
+#[derive(Clone)]
+pub enum Backing {
+    /// Zeroes, private to the program.
+    Anonymous,
+    /// An object, from the area's offset on.
+    Object(Arc<Object>),
+    /// Pages of the kernel.
+    Special(Arc<Special>),
+}
+
+/// Properties of an area, as bits.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct AreaFlags(pub u16);
+
+impl AreaFlags {
+    /// Writes go to the object.
+    pub const SHARED: u16 = 1 << 0;
+    /// Grows downwards when touched below.
+    pub const GROWS_DOWN: u16 = 1 << 1;
+    /// mprotect may allow writing (for shared areas: the file is open for writing).
+    pub const MAY_WRITE: u16 = 1 << 2;
+    /// Not copied by fork.
+    pub const DONT_FORK: u16 = 1 << 3;
+    /// Empty in the child of a fork.
+    pub const WIPE_ON_FORK: u16 = 1 << 4;
+    /// Some page may have been mapped; without it there is nothing to clear.
+    pub const TOUCHED: u16 = 1 << 5;
+    /// Some page may be private; without it a fork has nothing to share.
+    pub const PRIVATE_PAGES: u16 = 1 << 6;
+    /// The program's first stack.
+    pub const STACK: u16 = 1 << 7;
+    /// What says something about the past and not about the area: does not hinder merging.
+    const HISTORY: u16 = Self::TOUCHED | Self::PRIVATE_PAGES;
+
+    /// Whether `bit` is set.
+    #[inline]
+    pub fn has(self, bit: u16) -> bool {
+        self.0 & bit != 0
+    }
+}
+
+/// One area.
+pub struct Vma {
+    pub start: usize,
+    pub end: usize,
+    pub backing: Backing,
+    /// Index in the backing of the area's first page.
+    pub offset: usize,
+    pub file: Option<Arc<dyn MappedFile>>,
+    /// The area's slot in the object's list.
+    pub slot: u32,
+    pub prot: Prot,
+    pub flags: AreaFlags,
+}
+
+impl Vma {
+    #[inline]
+    pub fn pages(&self) -> usize {
+        (self.end - self.start) >> PAGE_SHIFT
+    }
+
+    #[inline]
+    pub fn is_shared(&self) -> bool {
+        self.flags.has(AreaFlags::SHARED)
+    }
+
+    #[inline]
+    pub fn is_anonymous(&self) -> bool {
+        matches!(self.backing, Backing::Anonymous)
+    }
+
+    /// Index in the backing of the page at `va`.
+    #[inline]
+    pub fn index_of(&self, va: usize) -> usize {
+        self.offset + ((va - self.start) >> PAGE_SHIFT)
+    }
+
+    /// Lowest address that other mappings leave alone for this one.
+    #[inline]
+    pub fn start_with_gap(&self) -> usize {
+        if self.flags.has(AreaFlags::GROWS_DOWN) { self.start.saturating_sub(STACK_GAP) } else { self.start }
+    }
+
+    /// Whether `next` continues this area.
+    pub fn merges_with(&self, next: &Vma) -> bool {
+        self.end == next.start
+            && self.prot == next.prot
+            && (self.flags.0 ^ next.flags.0) & !AreaFlags::HISTORY == 0
+            && !self.flags.has(AreaFlags::GROWS_DOWN)
+            && match (&self.backing, &next.backing) {
+                (Backing::Anonymous, Backing::Anonymous) => true,
+                (Backing::Object(a), Backing::Object(b)) => {
+                    Arc::ptr_eq(a, b)
+                        && self.offset + self.pages() == next.offset
+                        && match (&self.file, &next.file) {
+                            (None, None) => true,
+                            (Some(a), Some(b)) => Arc::ptr_eq(a, b),
+                            _ => false,
+                        }
+                }
+                _ => false,
+            }
+    }
+}
+
+/// The areas of a space, sorted and disjoint.
+pub struct AreaList {
+    list: Vec<Vma>,
+    last: usize,
+}
+
+impl AreaList {
+    pub const fn new() -> Self {
+        Self { list: Vec::new(), last: 0 }
+    }
+
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    #[inline]
+    pub fn get(&self, i: usize) -> Option<&Vma> {
+        self.list.get(i)
+    }
+
+    #[inline]
+    pub fn get_mut(&mut self, i: usize) -> Option<&mut Vma> {
+        self.list.get_mut(i)
+    }
+
+    #[inline]
+    pub fn iter(&self) -> core::slice::Iter<'_, Vma> {
+        self.list.iter()
+    }
+
+    /// Index of the area that contains `addr`.
+    #[inline]
+    pub fn find(&mut self, addr: usize) -> Option<usize> {
+        if let Some(area) = self.list.get(self.last)
+            && area.start <= addr
+            && addr < area.end
+        {
+            return Some(self.last);
+        }
+        let i = self.first_above(addr);
+        if self.list.get(i)?.start > addr {
+            return None;
+        }
+        self.last = i;
+        Some(i)
+    }
+
+    /// Index of the first area that ends above `addr`: the one that contains it or the next one.
+    #[inline]
+    pub fn first_above(&self, addr: usize) -> usize {
+        self.list.partition_point(|area| area.end <= addr)
+    }
+
+    /// Whether no area, nor the gap below a stack, has a byte of `start..end`.
+    pub fn is_free(&self, start: usize, end: usize) -> bool {
+        self.get(self.first_above(start)).is_none_or(|area| end <= area.start_with_gap())
+    }
+
+    /// Whether no area has a byte of `start..end`.
+    pub fn is_unmapped(&self, start: usize, end: usize) -> bool {
+        self.get(self.first_above(start)).is_none_or(|area| end <= area.start)
+    }
+
+    /// Room for `more` areas, so that inserting them cannot fail.
+    pub fn reserve(&mut self, more: usize) -> Result<(), uapi::Errno> {
+        self.list.try_reserve(more).map_err(|_| uapi::Errno::ENOMEM)
+    }
+
+    /// Inserts `area` at `i`, where it belongs.
+    pub fn insert_at(&mut self, i: usize, area: Vma) {
+        self.list.insert(i, area);
+    }
+
+    /// Appends `area`, which lies above all others.
+    pub fn push(&mut self, area: Vma) {
+        self.list.push(area);
+    }
+
+    pub fn remove(&mut self, i: usize) -> Vma {
+        self.list.remove(i)
+    }
+
+    /// Takes out the areas `i..j`.
+    pub fn drain(&mut self, i: usize, j: usize) -> alloc::vec::Drain<'_, Vma> {
+        self.list.drain(i..j)
+    }
+}

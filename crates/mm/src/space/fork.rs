@@ -1,0 +1,69 @@
+//! Copying an address space.
+//!
+//! A child gets the areas and shares the private pages, write-protected on both sides. What can be found again by a
+//! fault (pages of files, the page of zeroes) is not copied; an area that never had a private page costs nothing but
+//! its entry in the list.
+
+use alloc::sync::Arc;
+
+use uapi::Errno;
+
+use super::area::{AreaFlags, Vma};
+use super::{AddressSpace, Inner};
+
+impl AddressSpace {
+    /// A copy for a child process. `ENOMEM`.
+    pub fn fork(&self) -> Result<Arc<Self>, Errno> {
+        let mut parent = self.inner.lock();
+        let child = Self::new(parent.layout, parent.limits)?;
+        let mut protected = 0;
+        let result = parent.copy_to(&mut child.inner.lock(), &mut protected);
+        if protected != 0 {
+            parent.table.fork_done();
+        }
+        // A child that failed half way is dropped after the parent's lock is free: it may hold areas' last references.
+        drop(parent);
+        result.map(|()| child)
+    }
+}
+
+impl Inner {
+    fn copy_to(&mut self, child: &mut Inner, protected: &mut usize) -> Result<(), Errno> {
+        (child.brk_start, child.brk) = (self.brk_start, self.brk);
+        child.areas.reserve(self.areas.len())?;
+        for area in self.areas.iter() {
+            if area.flags.has(AreaFlags::DONT_FORK) {
+                continue;
+            }
+            let wiped = area.flags.has(AreaFlags::WIPE_ON_FORK);
+            let share = area.flags.has(AreaFlags::PRIVATE_PAGES) && !wiped;
+            let past = AreaFlags::TOUCHED | AreaFlags::PRIVATE_PAGES;
+            let mut copy = Vma {
+                start: area.start,
+                end: area.end,
+                backing: area.backing.clone(),
+                offset: area.offset,
+                file: area.file.clone(),
+                slot: 0,
+                prot: area.prot,
+                flags: AreaFlags(if share { area.flags.0 } else { area.flags.0 & !past }),
+            };
+            child.register(&mut copy)?;
+            child.total += copy.pages();
+            child.areas.push(copy);
+            if share {
+                let shared = self.table.share_range(&mut child.table, area.start, area.end);
+                let shared = shared.map_err(|_| {
+                    // Some pages of the area may be shared already.
+                    *protected += 1;
+                    Errno::ENOMEM
+                })?;
+                child.private += shared.pages;
+                *protected += shared.protected;
+            }
+        }
+        child.search_top = self.search_top;
+        child.search_len = self.search_len;
+        Ok(())
+    }
+}

@@ -1,0 +1,293 @@
+//! Address spaces.
+//!
+//! [`AddressSpace`] is the handle that a program's threads share; everything changeable is in [`Inner`], behind one
+//! spin lock. The calls of mmap(2) and its family are in files of their own; [`fault`] is the hot path.
+//!
+//! Areas that are removed may hold a program's last reference to a file or an object. They are put aside (`dead`) and
+//! dropped after the lock is free, since closing a file is nobody's business under this lock.
+
+mod advise;
+mod area;
+mod brk;
+mod fault;
+mod fork;
+mod layout;
+mod map;
+mod place;
+mod protect;
+mod query;
+mod remap;
+
+use alloc::sync::{Arc, Weak};
+use alloc::vec::Vec;
+use core::mem::take;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use hal::mem::heap::try_arc;
+use hal::mem::layout::user_top;
+use hal::mem::pgtable::PageTable;
+use hal::mem::tlb;
+use hal::sync::SpinLock;
+use uapi::Errno;
+
+use area::{AreaFlags, AreaList, Backing, Vma};
+pub use area::{MappedFile, Special};
+pub use fault::FaultError;
+pub use layout::Layout;
+pub use map::{MapFlags, MapRequest, Source};
+pub use query::{Area, AreaName, FutexKey, Usage};
+
+use crate::object::Object;
+
+static NEXT_ID: AtomicU64 = AtomicU64::new(1);
+
+/// Resource limits that bound an address space, in bytes; `usize::MAX` for none (getrlimit(2)).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// RLIMIT_STACK.
+    pub stack: usize,
+    /// RLIMIT_DATA: initialised data, heap and private writable mappings; checked by brk.
+    pub data: usize,
+    /// RLIMIT_AS.
+    pub address_space: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { stack: 8 << 20, data: usize::MAX, address_space: usize::MAX }
+    }
+}
+
+/// The memory of one program.
+pub struct AddressSpace {
+    id: u64,
+    space: Arc<tlb::Space>,
+    inner: SpinLock<Inner>,
+}
+
+/// What the lock covers.
+struct Inner {
+    areas: AreaList,
+    table: PageTable,
+    me: Weak<AddressSpace>,
+    layout: Layout,
+    limits: Limits,
+    brk_start: usize,
+    brk: usize,
+    /// Pages of all areas.
+    total: usize,
+    /// Mapped pages, the page of zeroes not counted: files' and objects' own.
+    shared: usize,
+    /// Mapped pages that are private.
+    private: usize,
+    /// The most `shared` and `private` ever were together, as far as calls other than faults looked.
+    peak: usize,
+    /// No gap of `search_len` bytes or more lies between here and `mmap_base`.
+    search_top: usize,
+    search_len: usize,
+    id: u64,
+    /// Removed areas whose references are dropped after unlocking.
+    dead: Vec<Vma>,
+}
+
+impl AddressSpace {
+    /// An empty address space. `ENOMEM`.
+    pub fn new(layout: Layout, limits: Limits) -> Result<Arc<Self>, Errno> {
+        let table = PageTable::new().ok_or(Errno::ENOMEM)?;
+        let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
+        let inner = Inner {
+            areas: AreaList::new(),
+            me: Weak::new(),
+            layout,
+            limits,
+            brk_start: 0,
+            brk: 0,
+            total: 0,
+            shared: 0,
+            private: 0,
+            peak: 0,
+            search_top: layout.mmap_base,
+            search_len: usize::MAX,
+            id,
+            dead: Vec::new(),
+            table,
+        };
+        let space = inner.table.space().clone();
+        let this = try_arc(Self { id, space, inner: SpinLock::new(inner) }).map_err(|_| Errno::ENOMEM)?;
+        this.inner.lock().me = Arc::downgrade(&this);
+        Ok(this)
+    }
+
+    /// A number no other address space has or had.
+    #[inline]
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Makes this hart translate user addresses by this space. Cheap if it does already.
+    #[inline]
+    pub fn activate(&self) {
+        self.space.activate();
+    }
+
+    /// What the translation hardware sees: the ASID, and which harts run the space.
+    #[inline]
+    pub fn tlb(&self) -> &tlb::Space {
+        &self.space
+    }
+
+    /// The addresses drawn at exec.
+    pub fn layout(&self) -> Layout {
+        self.inner.lock().layout
+    }
+
+    /// Changes the limits (setrlimit(2)).
+    pub fn set_limits(&self, limits: Limits) {
+        self.inner.lock().limits = limits;
+    }
+
+    /// Runs `f` under the lock, and drops what it removed after the lock is free.
+    fn with<R>(&self, f: impl FnOnce(&mut Inner) -> R) -> R {
+        let mut inner = self.inner.lock();
+        let result = f(&mut inner);
+        inner.peak = inner.peak.max(inner.shared + inner.private);
+        let dead = take(&mut inner.dead);
+        drop(inner);
+        drop(dead);
+        result
+    }
+
+    /// Takes pages `first..end` of `object` out of all areas: the object was truncated.
+    pub(crate) fn unmap_object(&self, object: &Object, first: usize, end: usize) {
+        self.with(|inner| {
+            for i in 0..inner.areas.len() {
+                let Some(area) = inner.areas.get(i) else { break };
+                let Backing::Object(mapped) = &area.backing else { continue };
+                let (low, high) = (area.offset.max(first), (area.offset + area.pages()).min(end));
+                if !core::ptr::eq(&**mapped, object) || low >= high {
+                    continue;
+                }
+                let at = |index: usize| area.start + ((index - area.offset) << hal::addr::PAGE_SHIFT);
+                let (from, to) = (at(low), at(high));
+                inner.zap(from, to);
+            }
+        });
+    }
+}
+
+impl Inner {
+    /// Notes `area` at its object, if it has one.
+    fn register(&self, area: &mut Vma) -> Result<(), Errno> {
+        if let Backing::Object(object) = &area.backing {
+            area.slot = object.add_area(&self.me)?;
+        }
+        Ok(())
+    }
+
+    /// An area is gone: its object forgets it, and its references are dropped after unlocking.
+    fn bury(dead: &mut Vec<Vma>, area: Vma) {
+        if let Backing::Object(object) = &area.backing {
+            object.remove_area(area.slot);
+        }
+        if !area.is_anonymous() && dead.try_reserve(1).is_ok() {
+            dead.push(area);
+        }
+    }
+
+    /// Makes `addr` the border of two areas, if it is inside one. `ENOMEM` (also for too many areas).
+    fn split(&mut self, addr: usize) -> Result<(), Errno> {
+        let i = self.areas.first_above(addr);
+        if self.areas.get(i).is_none_or(|area| area.start >= addr) {
+            return Ok(());
+        }
+        if self.areas.len() >= area::MAX_AREAS {
+            return Err(Errno::ENOMEM);
+        }
+        self.areas.reserve(1)?;
+        let Some(area) = self.areas.get(i) else { return Ok(()) };
+        let mut upper = Vma {
+            start: addr,
+            end: area.end,
+            backing: area.backing.clone(),
+            offset: area.index_of(addr),
+            file: area.file.clone(),
+            slot: 0,
+            prot: area.prot,
+            flags: area.flags,
+        };
+        self.register(&mut upper)?;
+        if let Some(area) = self.areas.get_mut(i) {
+            area.end = addr;
+        }
+        self.areas.insert_at(i + 1, upper);
+        Ok(())
+    }
+
+    /// Joins areas that continue each other, among those that touch `start..end`.
+    fn merge(&mut self, start: usize, end: usize) {
+        let mut i = self.areas.first_above(start.saturating_sub(1));
+        while let (Some(area), Some(next)) = (self.areas.get(i), self.areas.get(i + 1)) {
+            if area.start > end {
+                break;
+            }
+            if !area.merges_with(next) {
+                i += 1;
+                continue;
+            }
+            let next = self.areas.remove(i + 1);
+            if let Some(area) = self.areas.get_mut(i) {
+                area.end = next.end;
+                area.flags.0 |= next.flags.0;
+            }
+            Self::bury(&mut self.dead, next);
+        }
+    }
+
+    /// Unmaps the pages of `start..end`, fenced and counted; the areas stay.
+    fn zap(&mut self, start: usize, end: usize) {
+        let space = self.table.space().clone();
+        let mut gather = PageTable::gather(&space, tlb::Reason::Unmap);
+        let (all, private) = self.table.clear(start, end, &mut gather);
+        self.private -= private;
+        self.shared -= all - private;
+    }
+
+    /// The unused stretch around `start..end`, in which page tables serve nobody.
+    fn gap_around(&self, start: usize, end: usize) -> (usize, usize) {
+        let next = self.areas.first_above(start);
+        let floor = next.checked_sub(1).and_then(|i| self.areas.get(i)).map_or(0, |area| area.end);
+        let ceiling = self.areas.get(next).map_or(user_top(), |area| area.start);
+        (floor.min(start), ceiling.max(end))
+    }
+}
+
+impl Drop for AddressSpace {
+    fn drop(&mut self) {
+        let inner = self.inner.get_mut();
+        let Inner { areas, table, .. } = inner;
+        table.tear_down(|table, gather| {
+            // Page tables of areas that lie close together are freed in one go.
+            let (mut low, mut high) = (0, 0);
+            let top = user_top();
+            for area in areas.iter().filter(|area| area.flags.has(AreaFlags::TOUCHED)) {
+                table.clear(area.start, area.end, gather);
+            }
+            for area in areas.iter().filter(|area| area.flags.has(AreaFlags::TOUCHED)) {
+                if area.start > high + (4 << 21) {
+                    table.free_tables(low, high, 0, top, gather);
+                    low = area.start;
+                }
+                high = area.end;
+            }
+            table.free_tables(low, high, 0, top, gather);
+        });
+        for area in areas.iter() {
+            if let Backing::Object(object) = &area.backing {
+                object.remove_area(area.slot);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,217 @@
+//! What others want to know about an address space: `/proc/PID/maps`, memory use, futex keys, another process's memory.
+
+use alloc::sync::Arc;
+
+use hal::addr::{PAGE_SHIFT, PAGE_SIZE, page_down};
+use hal::calls::Access;
+use hal::mem::frame::Frame;
+use hal::mem::pgtable::Prot;
+
+use super::area::{AreaFlags, Backing, MappedFile, Vma};
+use super::fault::FaultError;
+use super::{AddressSpace, Inner};
+
+/// What stands at the end of an area's line in `/proc/PID/maps`.
+#[derive(Clone)]
+pub enum AreaName {
+    /// Nothing.
+    None,
+    /// `[heap]`.
+    Heap,
+    /// `[stack]`.
+    Stack,
+    /// Pages of the kernel, with the name to show.
+    Special(&'static str),
+    /// Shared anonymous memory: `/dev/zero (deleted)`.
+    SharedAnonymous,
+    /// A file.
+    File(Arc<dyn MappedFile>),
+}
+
+/// One area, as `/proc/PID/maps` shows it.
+#[derive(Clone)]
+pub struct Area {
+    /// First address.
+    pub start: usize,
+    /// Address after the last.
+    pub end: usize,
+    /// Rights.
+    pub prot: Prot,
+    /// Writes go to the object.
+    pub shared: bool,
+    /// Offset in the file in bytes; 0 for what is no file.
+    pub offset: usize,
+    /// Its name.
+    pub name: AreaName,
+}
+
+/// Memory use in pages, as `/proc/PID/statm` and `status` show it.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Usage {
+    /// All areas.
+    pub total: usize,
+    /// In memory.
+    pub resident: usize,
+    /// In memory and belonging to files or shared memory.
+    pub shared: usize,
+    /// The most that was resident.
+    pub peak: usize,
+    /// Executable areas of files.
+    pub text: usize,
+    /// Private writable areas, the stack not counted.
+    pub data: usize,
+    /// The stack.
+    pub stack: usize,
+    /// Page tables.
+    pub tables: usize,
+}
+
+/// What two futex calls must have in common to meet (futex(2)).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum FutexKey {
+    /// Memory of one address space.
+    Private {
+        /// The space.
+        space: u64,
+        /// The word's address.
+        addr: usize,
+    },
+    /// Memory of an object that several spaces may map.
+    Shared {
+        /// The object.
+        object: u64,
+        /// The word's offset in it.
+        offset: usize,
+    },
+}
+
+impl AddressSpace {
+    /// The first area that ends above `addr`: called with the end of the one before, it gives them all.
+    pub fn area_after(&self, addr: usize) -> Option<Area> {
+        let inner = self.inner.lock();
+        let area = inner.areas.get(inner.areas.first_above(addr))?;
+        Some(inner.describe(area))
+    }
+
+    /// All areas in order. The list may change between two steps; each area is as it was at its step.
+    pub fn maps(&self) -> impl Iterator<Item = Area> + '_ {
+        let mut at = 0;
+        core::iter::from_fn(move || {
+            let area = self.area_after(at)?;
+            at = area.end;
+            Some(area)
+        })
+    }
+
+    /// Pages in memory, the shared page of zeroes not counted.
+    #[inline]
+    pub fn rss(&self) -> usize {
+        let inner = self.inner.lock();
+        inner.shared + inner.private
+    }
+
+    /// Memory use.
+    pub fn usage(&self) -> Usage {
+        let inner = self.inner.lock();
+        let mut usage = Usage {
+            total: inner.total,
+            resident: inner.shared + inner.private,
+            shared: inner.shared,
+            peak: inner.peak.max(inner.shared + inner.private),
+            tables: inner.table.table_pages(),
+            ..Usage::default()
+        };
+        for area in inner.areas.iter() {
+            if area.flags.has(AreaFlags::GROWS_DOWN) {
+                usage.stack += area.pages();
+            } else if area.prot.writable() && !area.is_shared() {
+                usage.data += area.pages();
+            } else if area.prot.executable() && area.file.is_some() {
+                usage.text += area.pages();
+            }
+        }
+        usage
+    }
+
+    /// The key of the futex word at `addr`; `private` as FUTEX_PRIVATE_FLAG says.
+    pub fn futex_key(&self, addr: usize, private: bool) -> Result<FutexKey, FaultError> {
+        let here = FutexKey::Private { space: self.id, addr };
+        if private {
+            return Ok(here);
+        }
+        let mut inner = self.inner.lock();
+        let i = inner.areas.find(addr).ok_or(FaultError::MapErr)?;
+        let Some(area) = inner.areas.get(i) else { return Err(FaultError::MapErr) };
+        match &area.backing {
+            Backing::Object(object) if area.is_shared() => {
+                let offset = (area.index_of(page_down(addr)) << PAGE_SHIFT) + addr % PAGE_SIZE;
+                Ok(FutexKey::Shared { object: object.id(), offset })
+            }
+            _ => Ok(here),
+        }
+    }
+
+    /// The page that an access to `addr` reaches, faulted in for that access. A caller that writes to it after the
+    /// lock is free may, if the program forks at that moment, write to what both then share.
+    pub fn lookup_page(&self, addr: usize, access: Access) -> Result<Frame, FaultError> {
+        let mut inner = self.inner.lock();
+        inner.page(addr, access)
+    }
+
+    /// Reads this space's memory, whichever space is active; gives the bytes read before a fault.
+    pub fn read_remote(&self, addr: usize, dst: &mut [u8]) -> usize {
+        let mut done = 0;
+        while done < dst.len() {
+            let Some(at) = addr.checked_add(done) else { break };
+            let n = (PAGE_SIZE - at % PAGE_SIZE).min(dst.len() - done);
+            let Ok(page) = self.lookup_page(at, Access::Read) else { break };
+            page.read(at % PAGE_SIZE, &mut dst[done..done + n]);
+            done += n;
+        }
+        done
+    }
+
+    /// Writes to this space's memory, whichever space is active; gives the bytes written before a fault.
+    pub fn write_remote(&self, addr: usize, src: &[u8]) -> usize {
+        let mut done = 0;
+        while done < src.len() {
+            let Some(at) = addr.checked_add(done) else { break };
+            let n = (PAGE_SIZE - at % PAGE_SIZE).min(src.len() - done);
+            // With the lock held, so that no fork comes between the page's becoming private and the write.
+            let mut inner = self.inner.lock();
+            let Ok(page) = inner.page(at, Access::Write) else { break };
+            page.write(at % PAGE_SIZE, &src[done..done + n]);
+            done += n;
+        }
+        done
+    }
+}
+
+impl Inner {
+    fn page(&mut self, addr: usize, access: Access) -> Result<Frame, FaultError> {
+        let va = page_down(addr);
+        let prot = self.table.lookup(va).prot();
+        let allowed = match access {
+            Access::Read => prot.readable(),
+            Access::Write => prot.writable(),
+            Access::Execute => prot.executable(),
+        };
+        if !allowed {
+            self.fault(addr, access)?;
+        }
+        self.table.find(va).and_then(|entry| entry.frame()).ok_or(FaultError::MapErr)
+    }
+
+    fn describe(&self, area: &Vma) -> Area {
+        let name = match (&area.backing, &area.file) {
+            (_, Some(file)) => AreaName::File(file.clone()),
+            (Backing::Special(special), _) => AreaName::Special(special.name),
+            (Backing::Object(_), _) => AreaName::SharedAnonymous,
+            (Backing::Anonymous, _) if area.flags.has(AreaFlags::STACK) => AreaName::Stack,
+            (Backing::Anonymous, _) if area.start < self.brk && area.end > self.brk_start => AreaName::Heap,
+            (Backing::Anonymous, _) => AreaName::None,
+        };
+        let offset = if area.is_anonymous() { 0 } else { area.offset << PAGE_SHIFT };
+        Area { start: area.start, end: area.end, prot: area.prot, shared: area.is_shared(), offset, name }
+    }
+}
