@@ -101,7 +101,7 @@ impl Runner<'_> {
         let seconds = started.elapsed().as_secs_f32();
         match (test.expect, result) {
             (Expect::Tap, Ok(())) => {}
-            (_, result) => self.tally.result(&format!("{} ({seconds:.1} s)", test.name), result.err().as_deref()),
+            (_, result) => self.tally.timed(test.name, seconds, result.err().as_deref()),
         }
     }
 

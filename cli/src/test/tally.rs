@@ -17,17 +17,26 @@ struct Counts {
 impl Tally {
     /// One test ended; `failure` says why it failed.
     pub fn result(&self, name: &str, failure: Option<&str>) {
+        self.show(name, "", failure);
+    }
+
+    /// As [`Tally::result`], with how long it took.
+    pub fn timed(&self, name: &str, seconds: f32, failure: Option<&str>) {
+        self.show(name, &format!(" ({seconds:.1} s)"), failure);
+    }
+
+    fn show(&self, name: &str, note: &str, failure: Option<&str>) {
         let Ok(mut counts) = self.counts.lock() else {
             return;
         };
         match failure {
             None => {
                 counts.passed += 1;
-                println!("ok      {name}");
+                println!("ok      {name}{note}");
             }
             Some(reason) => {
                 counts.failed.push(name.to_owned());
-                println!("FAILED  {name}\n{}", indent(reason));
+                println!("FAILED  {name}{note}\n{}", indent(reason));
             }
         }
     }
