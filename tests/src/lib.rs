@@ -7,13 +7,14 @@
 
 mod budget;
 mod first_light;
+mod guest;
 pub mod image;
 
 pub use image::ImageCheck;
 
 /// The boot tests, in the order in which they are started.
 pub fn boots() -> Vec<BootTest> {
-    [first_light::TESTS, budget::TESTS].concat()
+    [first_light::TESTS, guest::TESTS, budget::TESTS].concat()
 }
 
 /// What a boot left.

@@ -8,10 +8,14 @@
 #![cfg(target_os = "none")]
 
 pub mod check;
+pub mod child;
 pub mod clock;
+pub mod elf;
 pub mod file;
 pub mod memory;
+pub mod probe;
 pub mod random;
+pub mod registers;
 pub mod signal;
 pub mod thread;
 pub mod vdso;

@@ -108,6 +108,15 @@ fn wait_flags(child: i32, flags: u32) -> Result<Option<(i32, Ended)>> {
     Ok((found != 0).then(|| (found as i32, Ended::from_status(status))))
 }
 
+/// setpgid(2); 0 stands for the caller, and for a group of the process's own number.
+///
+/// # Errors
+/// As the call.
+pub fn set_group(process: i32, group: i32) -> Result<()> {
+    // SAFETY: no addresses.
+    unsafe { sys::try3(nr::SETPGID, process as isize as usize, group as isize as usize, 0) }.map(|_| ())
+}
+
 /// kill(2).
 ///
 /// # Errors

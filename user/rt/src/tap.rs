@@ -33,10 +33,18 @@ impl Test {
     }
 }
 
-/// Runs `tests` whose name contains the argument, if there is one; the program's status is 0 only if all passed.
-pub fn run(tests: &[Test], args: crate::Args) -> u8 {
-    let filter = args.get(1).and_then(|text| text.to_str().ok()).unwrap_or("");
-    let chosen = || tests.iter().filter(|test| test.name.contains(filter));
+/// Runs the tests of all groups whose name contains one of the arguments, or all where there is none; with `--list` only
+/// names them. The program's status is 0 only if all passed.
+pub fn run(groups: &[&[Test]], args: crate::Args) -> u8 {
+    let words = || args.iter().skip(1).filter_map(|word| word.to_str().ok());
+    let list = words().any(|word| word == "--list");
+    let filters = || words().filter(|word| !word.starts_with("--"));
+    let wanted = |test: &&Test| filters().next().is_none() || filters().any(|filter| test.name.contains(filter));
+    let chosen = || groups.iter().flat_map(|group| group.iter()).filter(wanted);
+    if list {
+        chosen().for_each(|test| crate::println!("{}", test.name));
+        return 0;
+    }
     crate::println!("1..{}", chosen().count());
     let mut failures = 0_usize;
     for (index, test) in chosen().enumerate() {
@@ -50,18 +58,30 @@ pub fn run(tests: &[Test], args: crate::Args) -> u8 {
 fn one(test: &Test) -> bool {
     let child = match process::fork() {
         Ok(Fork::Parent(child)) => child,
-        Ok(Fork::Child) => match (test.run)() {
-            Ok(()) => process::exit(0),
-            Err(reason) => {
-                crate::println!("# {}: {reason}", test.name);
-                process::exit(1)
+        Ok(Fork::Child) => {
+            let _ = process::set_group(0, 0);
+            match (test.run)() {
+                Ok(()) => process::exit(0),
+                Err(reason) => {
+                    crate::println!("# {}: {reason}", test.name);
+                    process::exit(1)
+                }
             }
-        },
+        }
         Err(error) => {
             crate::println!("# fork failed: errno {}", error.code());
             return false;
         }
     };
+    // The child is the leader of a group, so that what it leaves behind ends with it; whoever comes first makes the group.
+    let _ = process::set_group(child, child);
+    let passed = watch(test, child);
+    let _ = process::kill(-child, uapi::signal::SIGKILL as i32);
+    passed
+}
+
+/// Waits for the test's end, or ends it.
+fn watch(test: &Test, child: i32) -> bool {
     let deadline = process::now() + Duration::from_secs(test.limit);
     let mut pause = Duration::from_micros(100);
     loop {

@@ -1,0 +1,24 @@
+//! What programs may rely on, tested from inside: the report is in the Test Anything Protocol.
+//!
+//! `tests [--list] [TEXT…]`: all tests, or those whose name contains one of the texts. Each runs in a process of its own
+//! with a time limit. The program runs on Linux as well and passes there: where it does not, the test is wrong.
+
+#![cfg_attr(target_os = "none", no_std, no_main)]
+
+#[cfg(target_os = "none")]
+mod entry;
+#[cfg(target_os = "none")]
+mod floats;
+#[cfg(target_os = "none")]
+mod registers;
+#[cfg(target_os = "none")]
+mod traps;
+
+rt::program!(run);
+
+#[cfg(target_os = "none")]
+fn run(args: rt::Args) -> u8 {
+    // Whatever started us may have left signals blocked or ignored.
+    kit::signal::set_mask(0);
+    rt::tap::run(&[registers::TESTS, floats::TESTS, traps::TESTS, entry::TESTS], args)
+}
