@@ -58,6 +58,20 @@ impl Default for Limits {
     }
 }
 
+/// Where exec put what the kernel needs to find again in a program's memory. Ranges are the first address and the one
+/// behind the last.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Program {
+    /// The strings of argv (`/proc/PID/cmdline`).
+    pub arguments: (usize, usize),
+    /// The strings of envp (`/proc/PID/environ`).
+    pub environment: (usize, usize),
+    /// The auxiliary vector (`/proc/PID/auxv`).
+    pub auxv: (usize, usize),
+    /// The vDSO's ELF header; 0 without one.
+    pub vdso: usize,
+}
+
 /// The memory of one program.
 pub struct AddressSpace {
     id: u64,
@@ -72,6 +86,7 @@ struct Inner {
     me: Weak<AddressSpace>,
     layout: Layout,
     limits: Limits,
+    program: Program,
     brk_start: usize,
     brk: usize,
     /// Pages of all areas.
@@ -100,6 +115,7 @@ impl AddressSpace {
             me: Weak::new(),
             layout,
             limits,
+            program: Program::default(),
             brk_start: 0,
             brk: 0,
             total: 0,
@@ -139,6 +155,16 @@ impl AddressSpace {
     /// The addresses drawn at exec.
     pub fn layout(&self) -> Layout {
         self.inner.lock().layout
+    }
+
+    /// What [`AddressSpace::set_program`] noted, in this space or the one it was forked from.
+    pub fn program(&self) -> Program {
+        self.inner.lock().program
+    }
+
+    /// Notes where exec put things.
+    pub fn set_program(&self, program: Program) {
+        self.inner.lock().program = program;
     }
 
     /// Changes the limits (setrlimit(2)).
