@@ -292,20 +292,21 @@ impl Drop for AddressSpace {
         let inner = self.inner.get_mut();
         let Inner { areas, table, .. } = inner;
         table.tear_down(|table, gather| {
-            // Page tables of areas that lie close together are freed in one go.
-            let (mut low, mut high) = (0, 0);
-            let top = user_top();
             for area in areas.iter().filter(|area| area.flags.has(AreaFlags::TOUCHED)) {
                 table.clear(area.start, area.end, gather);
             }
-            for area in areas.iter().filter(|area| area.flags.has(AreaFlags::TOUCHED)) {
+            // Page tables of areas that lie close together are freed in one go. What is below has been freed already,
+            // so only what is still to come bounds the tables that may go. Areas that were never touched count too: a
+            // neighbour that is gone may have left them its table.
+            let (mut low, mut high) = (0, 0);
+            for area in areas.iter() {
                 if area.start > high + (4 << 21) {
-                    table.free_tables(low, high, 0, top, gather);
+                    table.free_tables(low, high, 0, area.start, gather);
                     low = area.start;
                 }
                 high = area.end;
             }
-            table.free_tables(low, high, 0, top, gather);
+            table.free_tables(low, high, 0, user_top(), gather);
         });
         for area in areas.iter() {
             if let Backing::Object(object) = &area.backing {
@@ -315,5 +316,7 @@ impl Drop for AddressSpace {
     }
 }
 
+#[cfg(test)]
+mod model;
 #[cfg(test)]
 mod tests;
