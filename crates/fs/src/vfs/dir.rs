@@ -1,0 +1,360 @@
+//! The table of a directory.
+//!
+//! One vector of slots in the order of creation, so that positions (cookies) only grow and readdir can go on behind a
+//! removed entry, and hash chains through the slots for look-up. Removal leaves an empty slot; when more than half are
+//! empty the vector is packed, which keeps order and cookies. A chain step compares 32 bits of hash before it touches a name.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use hal::sync::SpinLock;
+use uapi::{Errno, Result};
+
+use crate::file::RawEntry;
+use crate::vfs::{Dentry, Inode};
+
+const NONE: u32 = u32::MAX;
+/// The first cookie: 0 and 1 are `.` and `..`.
+const FIRST: u64 = 2;
+
+/// A directory whose entries are not (all) in its table.
+pub trait DirOps: Send + Sync {
+    /// The file called `name`, if the table has none. `ENOENT`.
+    fn lookup(&self, name: &[u8]) -> Result<Arc<Inode>>;
+
+    /// Hands out the entries that are not in the table, in a stable order: from position `from` on, each with the
+    /// position after it, until `emit` answers false. Gives false then.
+    fn list(&self, from: u64, emit: &mut dyn FnMut(RawEntry<'_>) -> bool) -> bool;
+}
+
+struct Slot {
+    cookie: u64,
+    hash: u32,
+    next: u32,
+    /// `None`: removed.
+    entry: Option<(Arc<[u8]>, Arc<Dentry>)>,
+}
+
+#[derive(Default)]
+struct Table {
+    slots: Vec<Slot>,
+    /// Heads of the hash chains; a power of two of them, none while the table is small.
+    heads: Vec<u32>,
+    live: usize,
+    next_cookie: u64,
+    dead: bool,
+}
+
+/// A piece of a listing: cookie, name and entry.
+type Batch = [Option<(u64, Arc<[u8]>, Arc<Dentry>)>; 8];
+
+/// Below this number of entries a scan of the slots is as good as a chain.
+const SMALL: usize = 4;
+
+impl Table {
+    fn find(&self, hash: u32, name: &[u8]) -> Option<usize> {
+        if self.heads.is_empty() {
+            return self.slots.iter().position(|slot| slot.is(hash, name));
+        }
+        let mut at = *self.heads.get(hash as usize & (self.heads.len() - 1))?;
+        while let Some(slot) = self.slots.get(at as usize) {
+            if slot.is(hash, name) {
+                return Some(at as usize);
+            }
+            at = slot.next;
+        }
+        None
+    }
+
+    /// Makes room for one more entry, so that the insertion cannot fail.
+    fn reserve(&mut self) -> Result<()> {
+        let full = self.slots.len() == self.slots.capacity();
+        if full && self.live < self.slots.len() / 2 {
+            self.pack();
+        }
+        self.slots.try_reserve(1).map_err(|_| Errno::ENOMEM)?;
+        if self.slots.len() >= SMALL && self.slots.len() >= self.heads.len() {
+            let want = (self.slots.len() + 1).next_power_of_two().max(8);
+            self.heads.try_reserve_exact(want - self.heads.len()).map_err(|_| Errno::ENOMEM)?;
+            self.heads.resize(want, NONE);
+            self.chain();
+        }
+        Ok(())
+    }
+
+    fn pack(&mut self) {
+        self.slots.retain(|slot| slot.entry.is_some());
+        self.chain();
+    }
+
+    /// Builds the chains anew.
+    fn chain(&mut self) {
+        let mask = self.heads.len().wrapping_sub(1);
+        self.heads.fill(NONE);
+        for (at, slot) in self.slots.iter_mut().enumerate() {
+            if let (Some(head), true) = (self.heads.get_mut(slot.hash as usize & mask), slot.entry.is_some()) {
+                slot.next = core::mem::replace(head, at as u32);
+            }
+        }
+    }
+
+    fn push(&mut self, hash: u32, name: Arc<[u8]>, dentry: Arc<Dentry>) {
+        let at = self.slots.len() as u32;
+        let mask = self.heads.len().wrapping_sub(1);
+        let next = self.heads.get_mut(hash as usize & mask).map_or(NONE, |head| core::mem::replace(head, at));
+        let cookie = self.next_cookie.max(FIRST);
+        self.next_cookie = cookie + 1;
+        self.slots.push(Slot { cookie, hash, next, entry: Some((name, dentry)) });
+        self.live += 1;
+    }
+
+    fn remove(&mut self, at: usize) -> Option<Arc<Dentry>> {
+        let slot = self.slots.get_mut(at)?;
+        let (_, dentry) = slot.entry.take()?;
+        let (hash, next) = (slot.hash, slot.next);
+        self.live -= 1;
+        let mask = self.heads.len().wrapping_sub(1);
+        if let Some(head) = self.heads.get_mut(hash as usize & mask) {
+            if *head as usize == at {
+                *head = next;
+            } else {
+                let mut before = *head as usize;
+                while let Some(slot) = self.slots.get_mut(before) {
+                    if slot.next as usize == at {
+                        slot.next = next;
+                        break;
+                    }
+                    before = slot.next as usize;
+                }
+            }
+        }
+        if self.live == 0 {
+            self.slots.clear();
+            self.heads.fill(NONE);
+        }
+        Some(dentry)
+    }
+}
+
+impl Slot {
+    #[inline]
+    fn is(&self, hash: u32, name: &[u8]) -> bool {
+        self.hash == hash && self.entry.as_ref().is_some_and(|(n, _)| **n == *name)
+    }
+}
+
+/// A directory's entries.
+#[derive(Default)]
+pub struct Directory {
+    table: SpinLock<Table>,
+    ops: Option<&'static dyn DirOps>,
+    own_ops: Option<alloc::boxed::Box<dyn DirOps>>,
+}
+
+impl Directory {
+    /// A directory with entries that `ops` makes.
+    pub fn with_ops(ops: &'static dyn DirOps) -> Self {
+        Self { ops: Some(ops), ..Self::default() }
+    }
+
+    /// A directory with entries that `ops` of its own makes.
+    pub fn with_own_ops(ops: alloc::boxed::Box<dyn DirOps>) -> Self {
+        Self { own_ops: Some(ops), ..Self::default() }
+    }
+
+    #[inline]
+    fn ops(&self) -> Option<&dyn DirOps> {
+        match self.ops {
+            Some(ops) => Some(ops),
+            None => self.own_ops.as_deref(),
+        }
+    }
+
+    /// The entry in the table.
+    #[inline]
+    pub(crate) fn find(&self, hash: u32, name: &[u8]) -> Option<Arc<Dentry>> {
+        let table = self.table.lock();
+        let slot = table.slots.get(table.find(hash, name)?)?;
+        slot.entry.as_ref().map(|(_, dentry)| dentry.clone())
+    }
+
+    /// The entry in the table, or one made for the occasion.
+    #[inline]
+    pub(crate) fn lookup(&self, parent: &Arc<Dentry>, hash: u32, name: &[u8]) -> Result<Option<Arc<Dentry>>> {
+        if let Some(found) = self.find(hash, name) {
+            return Ok(Some(found));
+        }
+        match self.ops() {
+            None => Ok(None),
+            Some(ops) => Ok(Some(Dentry::child(parent, Arc::from(name), ops.lookup(name)?))),
+        }
+    }
+
+    /// Number of entries in the table.
+    pub fn len(&self) -> usize {
+        self.table.lock().live
+    }
+
+    /// True without entries.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// True once the directory was removed: nothing can be made in it.
+    pub(crate) fn is_dead(&self) -> bool {
+        self.table.lock().dead
+    }
+
+    /// Marks it removed, if it is empty.
+    pub(crate) fn kill_if_empty(&self) -> Result<()> {
+        let mut table = self.table.lock();
+        if table.live != 0 {
+            return Err(Errno::ENOTEMPTY);
+        }
+        table.dead = true;
+        Ok(())
+    }
+
+    /// Makes sure that the next [`Directory::insert`] succeeds. Under the tree lock.
+    pub(crate) fn reserve(&self) -> Result<()> {
+        self.table.lock().reserve()
+    }
+
+    /// Enters `dentry`; the name is not there yet. Under the tree lock.
+    pub(crate) fn insert(&self, hash: u32, name: Arc<[u8]>, dentry: Arc<Dentry>) -> Result<()> {
+        let mut table = self.table.lock();
+        table.reserve()?;
+        table.push(hash, name, dentry);
+        Ok(())
+    }
+
+    /// Takes the entry out. Under the tree lock.
+    pub(crate) fn remove(&self, hash: u32, name: &[u8]) -> Option<Arc<Dentry>> {
+        let mut table = self.table.lock();
+        let at = table.find(hash, name)?;
+        table.remove(at)
+    }
+
+    /// Puts another entry under a name that is there; gives the old one. Under the tree lock.
+    pub(crate) fn replace(&self, hash: u32, name: &[u8], dentry: Arc<Dentry>) -> Option<Arc<Dentry>> {
+        let mut table = self.table.lock();
+        let at = table.find(hash, name)?;
+        let (_, slot) = table.slots.get_mut(at)?.entry.as_mut()?;
+        Some(core::mem::replace(slot, dentry))
+    }
+
+    /// Takes everything out, for tearing a file system down.
+    pub(crate) fn drain(&self) -> Vec<Arc<Dentry>> {
+        let table = core::mem::take(&mut *self.table.lock());
+        table.slots.into_iter().filter_map(|slot| slot.entry.map(|(_, dentry)| dentry)).collect()
+    }
+
+    /// Hands out the entries from cookie `from` on, those of the table first. `emit` runs without the lock.
+    pub(crate) fn list(&self, from: u64, emit: &mut dyn FnMut(RawEntry<'_>) -> bool) -> bool {
+        /// Entries of the table lie below this position, made-up ones above.
+        const MADE_UP: u64 = 1 << 40;
+        let mut from = from.max(FIRST);
+        while from < MADE_UP {
+            let (batch, more) = self.batch(from);
+            for (cookie, name, dentry) in batch.into_iter().flatten() {
+                from = cookie + 1;
+                let inode = dentry.inode();
+                if !emit(RawEntry { ino: inode.ino, mode: inode.mode(), name: &name, next: from }) {
+                    return false;
+                }
+            }
+            if !more {
+                from = MADE_UP;
+            }
+        }
+        let Some(ops) = self.ops() else { return true };
+        ops.list(from - MADE_UP, &mut |entry| emit(RawEntry { next: MADE_UP + entry.next, ..entry }))
+    }
+
+    fn batch(&self, from: u64) -> (Batch, bool) {
+        let mut batch = [const { None }; 8];
+        let table = self.table.lock();
+        let start = table.slots.partition_point(|slot| slot.cookie < from);
+        let mut live = table.slots.iter().skip(start).filter_map(|slot| {
+            let (name, dentry) = slot.entry.as_ref()?;
+            Some((slot.cookie, name.clone(), dentry.clone()))
+        });
+        for (place, entry) in batch.iter_mut().zip(&mut live) {
+            *place = Some(entry);
+        }
+        (batch, live.next().is_some())
+    }
+}
+
+/// The hash of a name, a step a byte: the walk computes it while it looks for the slash.
+#[derive(Clone, Copy)]
+pub(crate) struct NameHash(u64);
+
+impl NameHash {
+    pub const NEW: Self = Self(0xcbf2_9ce4_8422_2325);
+
+    #[inline]
+    pub fn push(self, byte: u8) -> Self {
+        Self((self.0 ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3))
+    }
+
+    #[inline]
+    pub fn finish(self) -> u32 {
+        (self.0 ^ self.0 >> 29) as u32
+    }
+
+    pub fn of(name: &[u8]) -> u32 {
+        name.iter().fold(Self::NEW, |hash, byte| hash.push(*byte)).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::plain_inode;
+
+    #[test]
+    fn entries_are_found_listed_in_order_and_packed() {
+        let dir = Directory::default();
+        let root = Dentry::root(plain_inode(1));
+        let name = |i: u64| std::format!("file{i}").into_bytes();
+        for i in 0..1000 {
+            let name: Arc<[u8]> = Arc::from(name(i));
+            let dentry = Dentry::child(&root, name.clone(), plain_inode(i));
+            dir.insert(NameHash::of(&name), name, dentry).unwrap();
+        }
+        let mut seen = std::vec::Vec::new();
+        let mut position = 0;
+        // Remove every entry right after it was listed, eight at a time.
+        loop {
+            let mut some = std::vec::Vec::new();
+            dir.list(position, &mut |e| {
+                position = e.next;
+                some.push((e.ino, e.name.to_vec()));
+                some.len() < 8
+            });
+            if some.is_empty() {
+                break;
+            }
+            for (ino, n) in some {
+                assert_eq!(n, name(ino));
+                assert!(dir.remove(NameHash::of(&n), &n).is_some());
+                assert!(dir.find(NameHash::of(&n), &n).is_none());
+                if ino % 100 == 99 {
+                    let late: Arc<[u8]> = Arc::from(std::format!("late{ino}").into_bytes());
+                    dir.insert(NameHash::of(&late), late.clone(), Dentry::child(&root, late, plain_inode(9000)))
+                        .unwrap();
+                }
+                if ino < 1000 {
+                    seen.push(ino);
+                }
+            }
+            if seen.len() == 1000 {
+                break;
+            }
+        }
+        assert_eq!(seen, (0..1000).collect::<std::vec::Vec<_>>());
+        assert_eq!(dir.len(), 10);
+        assert!(dir.find(NameHash::of(b"late99"), b"late99").is_some());
+    }
+}
