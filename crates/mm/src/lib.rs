@@ -20,8 +20,8 @@ pub mod space;
 pub use hal::calls::Access;
 pub use object::Object;
 pub use space::{
-    AddressSpace, Area, AreaName, FaultError, FutexKey, Layout, Limits, MapFlags, MapRequest, MappedFile, Source,
-    Special, Usage,
+    AddressSpace, Area, AreaName, FaultError, FutexKey, Layout, Limits, MapFlags, MapRequest, MappedFile, Program,
+    Source, Special, Usage,
 };
 
 /// Makes this hart translate by the kernel's own table: no program's memory is mapped.

@@ -30,6 +30,7 @@ impl AddressSpace {
 impl Inner {
     fn copy_to(&mut self, child: &mut Inner, protected: &mut usize) -> Result<(), Errno> {
         (child.brk_start, child.brk) = (self.brk_start, self.brk);
+        child.program = self.program;
         child.areas.reserve(self.areas.len())?;
         for area in self.areas.iter() {
             if area.flags.has(AreaFlags::DONT_FORK) {

@@ -251,29 +251,32 @@ impl Inner {
         self.split(end)?;
         let i = self.areas.first_above(start);
         let mut j = i;
-        let mut touched = None;
+        let mut touched = false;
+        let (mut low, mut high) = (end, start);
         while let Some(area) = self.areas.get(j).filter(|area| area.start < end) {
-            if area.flags.has(AreaFlags::TOUCHED) {
-                let (low, _) = touched.unwrap_or((area.start, 0));
-                touched = Some((low, area.end));
-            }
+            touched |= area.flags.has(AreaFlags::TOUCHED);
+            (low, high) = (low.min(area.start), area.end);
             self.total -= area.pages();
             j += 1;
+        }
+        if i == j {
+            return Ok(());
         }
         for area in self.areas.drain(i, j) {
             Self::bury(&mut self.dead, area);
         }
-        if let Some((low, high)) = touched {
-            let space = self.table.space().clone();
-            let mut gather = PageTable::gather(&space, tlb::Reason::Unmap);
+        let space = self.table.space().clone();
+        let mut gather = PageTable::gather(&space, tlb::Reason::Unmap);
+        if touched {
             let (all, private) = self.table.clear(low, high, &mut gather);
             self.private -= private;
             self.shared -= all - private;
-            let (floor, ceiling) = self.gap_around(low, high);
-            // A table can only be free if a whole one lies in the gap.
-            if ceiling - floor >= 1 << 21 {
-                self.table.free_tables(low, high, floor, ceiling, &mut gather);
-            }
+        }
+        let (floor, ceiling) = self.gap_around(low, high);
+        // A table can be free only if all that it serves lies in the gap. The area need not have been touched: a
+        // neighbour that is gone may have left it its table.
+        if ceiling - floor >= 1 << 21 {
+            self.table.free_tables(low, high, floor, ceiling, &mut gather);
         }
         self.freed(end);
         Ok(())

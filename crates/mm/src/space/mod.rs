@@ -58,6 +58,20 @@ impl Default for Limits {
     }
 }
 
+/// Where exec put what the kernel needs to find again in a program's memory. Ranges are the first address and the one
+/// behind the last.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Program {
+    /// The strings of argv (`/proc/PID/cmdline`).
+    pub arguments: (usize, usize),
+    /// The strings of envp (`/proc/PID/environ`).
+    pub environment: (usize, usize),
+    /// The auxiliary vector (`/proc/PID/auxv`).
+    pub auxv: (usize, usize),
+    /// The vDSO's ELF header; 0 without one.
+    pub vdso: usize,
+}
+
 /// The memory of one program.
 pub struct AddressSpace {
     id: u64,
@@ -72,6 +86,7 @@ struct Inner {
     me: Weak<AddressSpace>,
     layout: Layout,
     limits: Limits,
+    program: Program,
     brk_start: usize,
     brk: usize,
     /// Pages of all areas.
@@ -100,6 +115,7 @@ impl AddressSpace {
             me: Weak::new(),
             layout,
             limits,
+            program: Program::default(),
             brk_start: 0,
             brk: 0,
             total: 0,
@@ -139,6 +155,16 @@ impl AddressSpace {
     /// The addresses drawn at exec.
     pub fn layout(&self) -> Layout {
         self.inner.lock().layout
+    }
+
+    /// What [`AddressSpace::set_program`] noted, in this space or the one it was forked from.
+    pub fn program(&self) -> Program {
+        self.inner.lock().program
+    }
+
+    /// Notes where exec put things.
+    pub fn set_program(&self, program: Program) {
+        self.inner.lock().program = program;
     }
 
     /// Changes the limits (setrlimit(2)).
@@ -266,20 +292,21 @@ impl Drop for AddressSpace {
         let inner = self.inner.get_mut();
         let Inner { areas, table, .. } = inner;
         table.tear_down(|table, gather| {
-            // Page tables of areas that lie close together are freed in one go.
-            let (mut low, mut high) = (0, 0);
-            let top = user_top();
             for area in areas.iter().filter(|area| area.flags.has(AreaFlags::TOUCHED)) {
                 table.clear(area.start, area.end, gather);
             }
-            for area in areas.iter().filter(|area| area.flags.has(AreaFlags::TOUCHED)) {
+            // Page tables of areas that lie close together are freed in one go. What is below has been freed already,
+            // so only what is still to come bounds the tables that may go. Areas that were never touched count too: a
+            // neighbour that is gone may have left them its table.
+            let (mut low, mut high) = (0, 0);
+            for area in areas.iter() {
                 if area.start > high + (4 << 21) {
-                    table.free_tables(low, high, 0, top, gather);
+                    table.free_tables(low, high, 0, area.start, gather);
                     low = area.start;
                 }
                 high = area.end;
             }
-            table.free_tables(low, high, 0, top, gather);
+            table.free_tables(low, high, 0, user_top(), gather);
         });
         for area in areas.iter() {
             if let Backing::Object(object) = &area.backing {
@@ -289,5 +316,7 @@ impl Drop for AddressSpace {
     }
 }
 
+#[cfg(test)]
+mod model;
 #[cfg(test)]
 mod tests;
