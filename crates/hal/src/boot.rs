@@ -214,6 +214,23 @@ pub fn image_frame(page: &'static [u8]) -> Option<crate::mem::frame::Frame> {
     }
 }
 
+/// Calls `f` with the initial ramdisk, empty when there is none. Once, before its pages become anybody else's.
+pub fn with_initrd<R>(f: impl FnOnce(&[u8]) -> R) -> R {
+    #[cfg(target_os = "none")]
+    {
+        let range = info().initrd;
+        if range.len == 0 {
+            return f(&[]);
+        }
+        let start = crate::mem::layout::phys_to_virt(crate::addr::PhysAddr(range.start));
+        // SAFETY: the loader put the ramdisk there; it is in the direct map and in no free range, and nobody has been
+        // given one of its pages yet.
+        f(unsafe { core::slice::from_raw_parts(core::ptr::with_exposed_provenance(start), range.len) })
+    }
+    #[cfg(not(target_os = "none"))]
+    f(&[])
+}
+
 /// Reads a device tree. `boot_hart` is the id of the hart that runs. `Err` says what is missing.
 pub fn parse(tree: &Fdt<'static>, boot_hart: usize) -> Result<BootInfo, &'static str> {
     let mut info = BootInfo::default();
