@@ -68,16 +68,18 @@ pub unsafe fn zero(page: *mut u8) {
 #[inline]
 pub unsafe fn copy(dst: *mut u8, src: *const u8) {
     let (dst, src) = (dst.cast::<u64>(), src.cast::<u64>());
-    for i in (0..PAGE_SIZE / 8).step_by(8) {
-        // SAFETY: 512 words are the pages that the caller vouches for, and they are aligned. All loads come before
-        // the stores so that an in-order hart does not wait for each.
-        unsafe {
-            let mut words = [0; 8];
-            for (k, word) in words.iter_mut().enumerate() {
-                *word = src.add(i + k).read_volatile();
-            }
-            for (k, word) in words.iter().enumerate() {
-                dst.add(i + k).write_volatile(*word);
+    for i in (0..PAGE_SIZE / 8).step_by(32) {
+        for group in (i..i + 32).step_by(8) {
+            // SAFETY: 512 words are the pages that the caller vouches for, and they are aligned. The loads of a group
+            // come before its stores so that an in-order hart does not wait for each.
+            unsafe {
+                let mut words = [0; 8];
+                for (k, word) in words.iter_mut().enumerate() {
+                    *word = src.add(group + k).read_volatile();
+                }
+                for (k, word) in words.iter().enumerate() {
+                    dst.add(group + k).write_volatile(*word);
+                }
             }
         }
     }

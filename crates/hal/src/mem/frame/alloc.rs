@@ -6,6 +6,9 @@
 //! watermark. The hot list is filled 32 frames at a time and drained into the buddy lists when it grows long or when a
 //! block is asked for that the buddy lists do not have.
 //!
+//! Page tables are all zeroes again when they are freed, since every entry was cleared: they wait on a list of their own
+//! for the next page table, which then need not be cleared.
+//!
 //! The last [`Allocator::reserve`] frames are kept from programs' own pages: what the kernel needs to finish a call
 //! that has begun (heap, page tables) is there when user memory has run out.
 
@@ -24,6 +27,8 @@ const MAX_RANGES: usize = 16;
 const FILL_ORDER: usize = 5;
 /// Length at which the hot list is drained to half.
 const HOT_MAX: usize = 4096;
+/// Most pages of zeroes that are kept.
+const ZEROED_MAX: usize = 256;
 
 /// One range of memory, in frame numbers. Metadata exists below `next` only.
 #[derive(Clone, Copy)]
@@ -38,6 +43,8 @@ const NO_RANGE: Range = Range { start: 0, next: 0, end: 0 };
 struct Allocator {
     hot: u32,
     hot_len: usize,
+    zeroed: u32,
+    zeroed_len: usize,
     lists: [u32; MAX_ORDER + 1],
     ranges: [Range; MAX_RANGES],
     free: usize,
@@ -47,6 +54,8 @@ struct Allocator {
 static ALLOCATOR: SpinLock<Allocator> = SpinLock::new(Allocator {
     hot: 0,
     hot_len: 0,
+    zeroed: 0,
+    zeroed_len: 0,
     lists: [0; MAX_ORDER + 1],
     ranges: [NO_RANGE; MAX_RANGES],
     free: 0,
@@ -170,8 +179,8 @@ pub(super) fn zero_page() -> Option<NonZeroU32> {
     NonZeroU32::new(ZERO_PAGE.load(Ordering::Relaxed))
 }
 
-/// One frame, with a count of 1.
-#[inline]
+/// One frame, with a count of 1. Inlined, since the kind is a constant where it is called.
+#[inline(always)]
 pub(super) fn single(kind: Kind) -> Option<NonZeroU32> {
     let mut allocator = ALLOCATOR.lock();
     if allocator.hot == 0 && !allocator.fill() {
@@ -188,6 +197,23 @@ pub(super) fn single(kind: Kind) -> Option<NonZeroU32> {
     meta.refs.store(1, Ordering::Relaxed);
     meta.kind.store(kind as u8, Ordering::Relaxed);
     NonZeroU32::new(number)
+}
+
+/// One frame of zeroes for a page table, with a count of 1, if one is kept.
+#[inline]
+pub(super) fn zeroed_table() -> Option<NonZeroU32> {
+    let mut allocator = ALLOCATOR.lock();
+    let number = NonZeroU32::new(allocator.zeroed)?;
+    if !allocator.take(Kind::PageTable, 1) {
+        return None;
+    }
+    let meta = meta(number.get());
+    allocator.zeroed = meta.next.load(Ordering::Relaxed);
+    allocator.zeroed_len -= 1;
+    drop(allocator);
+    meta.refs.store(1, Ordering::Relaxed);
+    meta.kind.store(Kind::PageTable as u8, Ordering::Relaxed);
+    Some(number)
 }
 
 /// A frame whose last reference is gone comes back.
@@ -223,6 +249,24 @@ pub(super) fn free_chain(first: u32, last: u32, by_kind: &[u32; KINDS]) {
     }
 }
 
+/// A chain of `count` page tables comes back, all zeroes; otherwise as [`free_chain`].
+pub(super) fn free_tables(first: u32, last: u32, count: usize) {
+    let mut allocator = ALLOCATOR.lock();
+    allocator.give(Kind::PageTable as u8, count);
+    if allocator.zeroed_len + count <= ZEROED_MAX {
+        meta(last).next.store(allocator.zeroed, Ordering::Relaxed);
+        allocator.zeroed = first;
+        allocator.zeroed_len += count;
+    } else {
+        meta(last).next.store(allocator.hot, Ordering::Relaxed);
+        allocator.hot = first;
+        allocator.hot_len += count;
+        if allocator.hot_len > HOT_MAX {
+            allocator.drain(HOT_MAX / 2);
+        }
+    }
+}
+
 /// A block of 2^`order` frames.
 pub(super) fn block(order: usize, kind: Kind) -> Option<NonZeroU32> {
     if order > MAX_ORDER {
@@ -234,6 +278,7 @@ pub(super) fn block(order: usize, kind: Kind) -> Option<NonZeroU32> {
     }
     let mut number = allocator.carve(order);
     if number == 0 {
+        allocator.spend_zeroed();
         allocator.drain(0);
         number = allocator.carve(order);
     }
@@ -254,7 +299,7 @@ pub(super) fn free_block(number: u32, order: usize) {
 
 impl Allocator {
     /// Counts `frames` frames out, unless that would touch what `kind` may not have.
-    #[inline]
+    #[inline(always)]
     fn take(&mut self, kind: Kind, frames: usize) -> bool {
         let floor = match kind {
             Kind::Anonymous | Kind::PageCache => self.reserve,
@@ -296,7 +341,19 @@ impl Allocator {
                 return true;
             }
         }
-        false
+        self.spend_zeroed();
+        self.hot != 0
+    }
+
+    /// The pages of zeroes become ordinary free frames.
+    fn spend_zeroed(&mut self) {
+        while self.zeroed != 0 {
+            let meta = meta(self.zeroed);
+            let next = meta.next.load(Ordering::Relaxed);
+            meta.next.store(self.hot, Ordering::Relaxed);
+            self.hot = core::mem::replace(&mut self.zeroed, next);
+        }
+        self.hot_len += core::mem::take(&mut self.zeroed_len);
     }
 
     /// Moves frames from the hot list to the buddy lists until `keep` are left.

@@ -36,19 +36,28 @@ pub struct Frame(NonZeroU32);
 
 impl Frame {
     /// A page with whatever was in it: only for callers that overwrite all of it before anybody can see it.
-    #[inline]
+    #[inline(always)]
     pub fn alloc(kind: Kind) -> Option<Self> {
         let number = alloc::single(kind)?;
         Some(Self(number))
     }
 
     /// A page of zeroes.
-    #[inline]
+    #[inline(always)]
     pub fn alloc_zeroed(kind: Kind) -> Option<Self> {
         let frame = Self::alloc(kind)?;
         // SAFETY: the page was just allocated, so nobody else has it.
         unsafe { page::zero(frame.ptr()) };
         Some(frame)
+    }
+
+    /// A page of zeroes for a page table, if possible one that was given back as such.
+    #[inline]
+    pub(in crate::mem) fn alloc_table() -> Option<Self> {
+        match alloc::zeroed_table() {
+            Some(number) => Some(Self(number)),
+            None => Self::alloc_zeroed(Kind::PageTable),
+        }
     }
 
     /// A page with the contents of `source`.

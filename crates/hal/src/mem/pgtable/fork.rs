@@ -3,7 +3,8 @@
 use core::sync::atomic::Ordering;
 
 use super::pte::{clone_of, is_shareable, read_only, writable, write_protect};
-use super::{NoMemory, PAGE_SIZE, PageTable, Reason, index, table};
+use super::walk::next_present;
+use super::{NoMemory, PageTable, Reason, index, table};
 
 /// What a fork did to one range.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
@@ -28,32 +29,33 @@ impl PageTable {
                 return;
             }
             let mut target = None;
-            for (i, slot) in entries.iter().enumerate() {
-                let mut entry = slot.load(Ordering::Relaxed);
-                if !is_shareable(entry) {
-                    continue;
+            let mut i = next_present(entries, 0);
+            while let Some(slot) = entries.get(i) {
+                let entry = slot.load(Ordering::Relaxed);
+                if is_shareable(entry) {
+                    let number = match target {
+                        Some(number) => number,
+                        None => match child.leaf_table(first).or_else(|_| child.make_tables(first)) {
+                            Ok(number) => *target.insert(number),
+                            Err(error) => {
+                                result = Err(error);
+                                return;
+                            }
+                        },
+                    };
+                    if writable(entry) {
+                        write_protect(slot);
+                        shared.protected += 1;
+                    }
+                    core::mem::forget(clone_of(entry));
+                    // SAFETY: a table linked in `child`, which is borrowed; all entries of one call are in one leaf
+                    // table.
+                    let target = unsafe { &table(number)[index(first, 0) + i] };
+                    debug_assert_eq!(target.load(Ordering::Relaxed), 0);
+                    target.store(read_only(entry), Ordering::Relaxed);
+                    shared.pages += 1;
                 }
-                let number = match target {
-                    Some(number) => number,
-                    None => match child.leaf_table(first).or_else(|_| child.make_tables(first)) {
-                        Ok(number) => *target.insert(number),
-                        Err(error) => {
-                            result = Err(error);
-                            return;
-                        }
-                    },
-                };
-                if writable(entry) {
-                    entry = write_protect(slot);
-                    shared.protected += 1;
-                }
-                let frame = clone_of(entry).into_raw();
-                debug_assert_eq!(frame, super::frame_number(entry));
-                // SAFETY: a table linked in `child`, which is borrowed; all entries of one call are in one leaf table.
-                let target = unsafe { &table(number)[index(first + i * PAGE_SIZE, 0)] };
-                debug_assert_eq!(target.load(Ordering::Relaxed), 0);
-                target.store(read_only(entry), Ordering::Relaxed);
-                shared.pages += 1;
+                i = next_present(entries, i + 1);
             }
         });
         result.map(|()| shared)

@@ -26,7 +26,7 @@ use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 pub use pte::{PteRef, PteVal};
 use pte::{V, frame_number, is_table, link_fence, table_entry};
 
-use super::frame::{Frame, Kind};
+use super::frame::Frame;
 use super::layout::{Mode, mode, phys_to_virt, user_top};
 use super::tlb::{self, Gather, Reason, Space};
 use crate::addr::{PAGE_SHIFT, PAGE_SIZE, PhysAddr};
@@ -92,6 +92,8 @@ impl Prot {
 
 /// Entries of a table.
 const ENTRIES: usize = 512;
+/// Levels of the deepest mode.
+const MAX_LEVELS: usize = 5;
 
 /// Top-level entries of the kernel: address of its root table, and which of the upper 256 entries are present.
 static KERNEL_ROOT: AtomicUsize = AtomicUsize::new(0);
@@ -158,7 +160,7 @@ pub struct PageTable {
 impl PageTable {
     /// An empty user half. `None` when there is no memory.
     pub fn new() -> Option<Self> {
-        let root = Frame::alloc_zeroed(Kind::PageTable)?;
+        let root = Frame::alloc_table()?;
         // SAFETY: the frame was just made for this table.
         let entries = unsafe { table(root.number()) };
         let kernel = KERNEL_ROOT.load(Ordering::Relaxed) as *const u64;
@@ -221,7 +223,7 @@ impl PageTable {
             number = if entry & V != 0 {
                 frame_number(entry)
             } else {
-                let new = Frame::alloc_zeroed(Kind::PageTable).ok_or(NoMemory)?;
+                let new = Frame::alloc_table().ok_or(NoMemory)?;
                 link_fence();
                 slot.store(table_entry(new.number()), Ordering::Release);
                 self.tables += 1;

@@ -223,10 +223,10 @@ pub(super) fn clone_of(entry: u64) -> Frame {
     Frame::clone(&held)
 }
 
-/// For a fork: takes the right to write away and gives the entry as it was.
+/// For a fork: takes the right to write away.
 #[inline]
-pub(super) fn write_protect(slot: &AtomicU64) -> u64 {
-    slot.fetch_and(!(W | D), Ordering::Relaxed)
+pub(super) fn write_protect(slot: &AtomicU64) {
+    slot.fetch_and(!(W | D), Ordering::Relaxed);
 }
 
 /// For a fork: whether the entry's page is a private one whose reference can be shared.

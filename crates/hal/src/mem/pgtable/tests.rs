@@ -1,5 +1,5 @@
 use super::*;
-use crate::mem::frame::{Stats, stats};
+use crate::mem::frame::{Kind, Stats, stats};
 use crate::mem::{host, layout::set_mode};
 
 fn page(fill: u8) -> Frame {

@@ -1,11 +1,31 @@
 //! Operations on ranges of pages.
 
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicU64, Ordering};
 
 use super::pte::owned;
-use super::{ENTRIES, Gather, PAGE_SIZE, PageTable, Prot, PteRef, PteVal, V, frame_number, index, span, table};
+use super::{
+    ENTRIES, Gather, MAX_LEVELS, PAGE_SIZE, PageTable, Prot, PteRef, PteVal, V, frame_number, index, span, table,
+};
 use super::{Reason, is_table, user_top};
 use crate::mem::frame::Frame;
+
+/// Index of the first entry from `from` on that is not 0, or the number of entries. Four absent ones are passed over at
+/// a time: most entries of an area are absent.
+#[inline(always)]
+pub(super) fn next_present(entries: &[AtomicU64], from: usize) -> usize {
+    let Some(rest) = entries.get(from..) else { return entries.len() };
+    let mut i = from;
+    for four in rest.chunks(4) {
+        if four.first().is_some_and(|slot| slot.load(Ordering::Relaxed) != 0) {
+            return i;
+        }
+        if four.iter().fold(0, |bits, slot| bits | slot.load(Ordering::Relaxed)) != 0 {
+            return i + four.iter().take_while(|slot| slot.load(Ordering::Relaxed) == 0).count();
+        }
+        i += four.len();
+    }
+    i
+}
 
 impl PageTable {
     /// Frame number of the leaf table for `va`; or, where there is none, the level of the entry that is absent.
@@ -34,12 +54,7 @@ impl PageTable {
     /// Calls `f` with each leaf table that has pages of `start..end`: the address of the first of them and their
     /// entries. Where tables are absent the walk skips as much as the absent entry covers.
     #[inline]
-    pub(super) fn leaf_tables(
-        &self,
-        start: usize,
-        end: usize,
-        mut f: impl FnMut(usize, &[core::sync::atomic::AtomicU64]),
-    ) {
+    pub(super) fn leaf_tables(&self, start: usize, end: usize, mut f: impl FnMut(usize, &[AtomicU64])) {
         let mut va = start;
         while va < end {
             match self.leaf_table(va) {
@@ -62,10 +77,10 @@ impl PageTable {
     #[inline]
     pub fn walk_range(&self, start: usize, end: usize, mut f: impl FnMut(usize, PteRef<'_>)) {
         self.leaf_tables(start, end, |first, entries| {
-            for (i, slot) in entries.iter().enumerate() {
-                if slot.load(Ordering::Relaxed) != 0 {
-                    f(first + i * PAGE_SIZE, PteRef::new(slot));
-                }
+            let mut i = next_present(entries, 0);
+            while let Some(slot) = entries.get(i) {
+                f(first + i * PAGE_SIZE, PteRef::new(slot));
+                i = next_present(entries, i + 1);
             }
         });
     }
@@ -76,18 +91,20 @@ impl PageTable {
         assert!(gather.is_for(&self.space));
         let (mut all, mut private) = (0, 0);
         self.leaf_tables(start, end, |first, entries| {
-            for (i, slot) in entries.iter().enumerate() {
-                if slot.load(Ordering::Relaxed) == 0 {
-                    continue;
-                }
+            let mut i = next_present(entries, 0);
+            let mut last = i;
+            gather.touch(first + i * PAGE_SIZE);
+            while let Some(slot) = entries.get(i) {
                 let entry = slot.swap(0, Ordering::Relaxed);
-                gather.touch(first + i * PAGE_SIZE);
                 if let Some(frame) = owned(entry) {
                     all += 1;
                     private += PteVal(entry).is_private() as usize;
-                    gather.frame(frame);
+                    gather.frame(frame, first + i * PAGE_SIZE);
                 }
+                last = i;
+                i = next_present(entries, i + 1);
             }
+            gather.touch(first + last * PAGE_SIZE);
         });
         (all, private)
     }
@@ -155,13 +172,63 @@ impl PageTable {
         }
         self.last.set((0, 0));
         let gap = Gap { floor, ceiling };
+        if start >> 21 == (end - 1) >> 21 {
+            self.free_path(start, &gap, gather);
+            return;
+        }
         self.tables -= free_level(self.space.root(), self.levels - 1, start, end, 0, &gap, gather);
     }
 }
 
+/// What nobody uses.
 struct Gap {
     floor: usize,
     ceiling: usize,
+}
+
+impl PageTable {
+    /// As [`PageTable::free_tables`] for a range that one leaf table serves: from that upwards, until a table serves
+    /// others too.
+    fn free_path(&mut self, va: usize, gap: &Gap, gather: &mut Gather<'_>) {
+        let mut path = [0; MAX_LEVELS];
+        let mut number = self.space.root();
+        let mut lowest = self.levels;
+        for level in (1..self.levels).rev() {
+            path[level] = number;
+            lowest = level;
+            // SAFETY: the root or a table linked in it.
+            let entry = unsafe { table(number)[index(va, level)].load(Ordering::Relaxed) };
+            if !is_table(entry) {
+                lowest = level + 1;
+                break;
+            }
+            number = frame_number(entry);
+        }
+        let Some(used) = path.get(lowest..self.levels) else { return };
+        for (i, &number) in used.iter().enumerate() {
+            let level = lowest + i;
+            let low = va & !(span(level) - 1);
+            if low < gap.floor || gap.ceiling - low < span(level) {
+                return;
+            }
+            // SAFETY: still linked, as on the way down.
+            free_entry(unsafe { &table(number)[index(va, level)] }, gather);
+            self.tables -= 1;
+        }
+    }
+}
+
+/// Unlinks the table that `slot` points to, in which nothing is left, and hands it to `gather`.
+fn free_entry(slot: &AtomicU64, gather: &mut Gather<'_>) {
+    let number = frame_number(slot.load(Ordering::Relaxed));
+    if cfg!(debug_assertions) {
+        // SAFETY: still linked.
+        let left = unsafe { table(number) };
+        debug_assert!(left.iter().all(|e| e.load(Ordering::Relaxed) == 0), "table in use");
+    }
+    slot.store(0, Ordering::Relaxed);
+    // SAFETY: `make_tables` gave the handle up to the entry, which is gone.
+    gather.table(unsafe { Frame::from_raw(number) });
 }
 
 /// Frees what [`PageTable::free_tables`] says below the table `number` of `level`, which begins at `base`; gives the
@@ -190,14 +257,7 @@ fn free_level(
             freed += free_level(frame_number(entry), level - 1, start.max(low), end.min(high), low, gap, gather);
         }
         if gap.floor <= low && high <= gap.ceiling {
-            if cfg!(debug_assertions) {
-                // SAFETY: still linked.
-                let left = unsafe { table(frame_number(entry)) };
-                debug_assert!(left.iter().all(|e| e.load(Ordering::Relaxed) == 0), "table in use");
-            }
-            slot.store(0, Ordering::Relaxed);
-            // SAFETY: `make_tables` gave the handle up to the entry, which is gone.
-            gather.table(unsafe { Frame::from_raw(frame_number(entry)) });
+            free_entry(slot, gather);
             freed += 1;
         }
     }

@@ -1,4 +1,7 @@
 //! Pages and tables on their way out: collected while entries are cleared, fenced once, then dropped.
+//!
+//! A page whose only reference was the entry's is chained through its metadata, to be freed after the fence. One that
+//! others hold too must keep its reference until then (the others could drop theirs), so its handle is stored.
 
 use core::mem::MaybeUninit;
 
@@ -6,7 +9,7 @@ use super::{Reason, Space};
 use crate::addr::PAGE_SIZE;
 use crate::mem::frame::{Frame, FrameBatch};
 
-/// Pages collected before a fence is forced.
+/// Pages with other references that are collected before a fence is forced.
 const CAPACITY: usize = 64;
 
 /// Handles taken out of a page table of one space. They are dropped after the fence that their removal owes, at the
@@ -54,24 +57,29 @@ impl<'a> Gather<'a> {
         self.end = self.end.max(va + PAGE_SIZE);
     }
 
-    /// `frame` was taken out of an entry that the caller has [touched](Gather::touch).
+    /// `frame` was taken out of the entry for `va`. The caller has [touched](Gather::touch) the first entry that it
+    /// cleared and will touch the last.
     #[inline]
-    pub(in crate::mem) fn frame(&mut self, frame: Frame) {
+    pub(in crate::mem) fn frame(&mut self, frame: Frame, va: usize) {
         if self.immediate {
             self.batch.push(frame);
             return;
         }
+        let Err(frame) = self.batch.push_sole(frame) else { return };
         if self.held == CAPACITY {
+            self.end = self.end.max(va);
             self.flush();
+            self.start = va;
         }
         self.frames[self.held].write(frame);
         self.held += 1;
     }
 
-    /// `table` was unlinked.
+    /// `table`, in which no entry is left, was unlinked.
+    #[inline]
     pub(in crate::mem) fn table(&mut self, table: Frame) {
         self.tables = true;
-        self.frame(table);
+        self.batch.push_table(table);
     }
 
     /// Fences what is owed and drops what was collected.
@@ -84,6 +92,7 @@ impl<'a> Gather<'a> {
             // SAFETY: the first `held` handles were written and are taken once, since `held` is 0 from here on.
             self.batch.push(unsafe { frame.assume_init_read() });
         }
+        drop(core::mem::take(&mut self.batch));
     }
 }
 
