@@ -266,3 +266,82 @@ impl FdTable {
         self.fds.lock().files.len()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Process;
+    use uapi::open::{O_CREAT, O_RDWR};
+
+    const LIMIT: u64 = 100;
+
+    fn file(p: &Process) -> Arc<File> {
+        p.open("/f", O_CREAT | O_RDWR).unwrap()
+    }
+
+    #[test]
+    fn the_lowest_number_is_given() {
+        let p = Process::new();
+        let t = FdTable::new();
+        for fd in 0..LIMIT as i32 {
+            assert_eq!(t.install(file(&p), false, LIMIT), Ok(fd));
+        }
+        assert_eq!(t.install(file(&p), false, LIMIT), Err(Errno::EMFILE));
+        for fd in [70, 3, 5] {
+            t.close(fd).unwrap();
+        }
+        assert_eq!(t.close(3).err(), Some(Errno::EBADF));
+        assert_eq!(t.dup(0, LIMIT), Ok(3));
+        assert_eq!(t.dup_from(0, 6, true, LIMIT), Ok(70));
+        assert_eq!(t.cloexec(70), Ok(true));
+        assert_eq!(t.install(file(&p), false, LIMIT), Ok(5));
+        assert_eq!(t.dup_from(0, 100, false, LIMIT), Err(Errno::EINVAL));
+        for fd in [-1, i32::MIN, 100, i32::MAX] {
+            assert_eq!(t.get(fd).err(), Some(Errno::EBADF));
+            assert_eq!(t.close(fd).err(), Some(Errno::EBADF));
+        }
+    }
+
+    #[test]
+    fn dup3_replaces() {
+        let p = Process::new();
+        let t = FdTable::new();
+        let a = file(&p);
+        t.install(a.clone(), true, LIMIT).unwrap();
+        assert!(t.dup3(0, 40, true, LIMIT).unwrap().is_none());
+        assert!(Arc::ptr_eq(&t.get(40).unwrap(), &a));
+        t.install(file(&p), false, LIMIT).unwrap();
+        assert!(Arc::ptr_eq(&t.dup3(1, 40, false, LIMIT).unwrap().unwrap(), &a));
+        assert_eq!(t.cloexec(40), Ok(false));
+        assert_eq!(t.dup3(1, 1, false, LIMIT).err(), Some(Errno::EINVAL));
+        assert_eq!(t.dup3(9, 2, false, LIMIT).err(), Some(Errno::EBADF));
+        assert_eq!(t.dup3(1, 100, false, LIMIT).err(), Some(Errno::EBADF));
+        assert_eq!(t.dup3(1, -1, false, LIMIT).err(), Some(Errno::EBADF));
+    }
+
+    #[test]
+    fn exec_fork_and_ranges() {
+        let p = Process::new();
+        let t = FdTable::new();
+        for fd in 0..80 {
+            t.install(file(&p), fd % 3 == 0, LIMIT).unwrap();
+        }
+        let copy = t.try_clone().unwrap();
+        let mut closed = 0;
+        copy.close_on_exec(|_| closed += 1);
+        assert_eq!(closed, 27);
+        assert_eq!(copy.next_open(0), Some(1));
+        assert!(t.get(0).is_ok(), "the copy is another table");
+        t.close_range(70, u32::MAX, 0, drop).unwrap();
+        assert_eq!(t.next_open(70), None);
+        t.close_range(0, 9, CLOSE_RANGE_CLOEXEC, drop).unwrap();
+        assert_eq!((t.cloexec(9), t.cloexec(10)), (Ok(true), Ok(false)));
+        assert_eq!(t.close_range(2, 1, 0, drop), Err(Errno::EINVAL));
+        closed = 0;
+        t.close_all(|_| closed += 1);
+        assert_eq!((closed, t.next_open(0)), (70, None));
+        assert_eq!(t.install_pair(file(&p), file(&p), true, LIMIT), Ok((0, 1)));
+        assert_eq!(t.install_pair(file(&p), file(&p), true, 3).err(), Some(Errno::EMFILE));
+        assert!(t.get(2).is_err(), "both or neither");
+    }
+}

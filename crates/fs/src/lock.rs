@@ -229,3 +229,76 @@ pub fn close_file(file: Arc<File>, table: u64) {
 
 /// Boxed, so that a file that was never locked pays one pointer.
 pub(crate) type LockSlot = Option<Box<Locks>>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Process;
+    use uapi::open::{O_CREAT, O_RDWR};
+
+    fn lock(l_type: i16, l_start: i64, l_len: i64) -> Flock {
+        Flock { l_type, l_start, l_len, ..Flock::default() }
+    }
+
+    #[test]
+    fn record_locks() {
+        let p = Process::new();
+        let file = p.open("/f", O_CREAT | O_RDWR).unwrap();
+        let (a, b) = (Owner::Process { table: 1, pid: 10 }, Owner::Process { table: 2, pid: 20 });
+        set_lock(&file, a, &lock(F_WRLCK, 10, 10)).unwrap();
+        assert_eq!(set_lock(&file, b, &lock(F_RDLCK, 19, 1)), Err(Errno::EAGAIN));
+        set_lock(&file, b, &lock(F_RDLCK, 20, 0)).unwrap();
+        assert_eq!(set_lock(&file, a, &lock(F_WRLCK, 5, 100)), Err(Errno::EAGAIN));
+        let found = get_lock(&file, a, &lock(F_WRLCK, 0, 0)).unwrap();
+        assert_eq!((found.l_type, found.l_start, found.l_len, found.l_pid), (F_RDLCK, 20, 0, 20));
+        // A hole in the middle leaves both sides.
+        set_lock(&file, a, &lock(F_UNLCK, 14, 2)).unwrap();
+        assert!(set_lock(&file, b, &lock(F_WRLCK, 14, 2)).is_ok());
+        assert_eq!(set_lock(&file, b, &lock(F_WRLCK, 13, 1)), Err(Errno::EAGAIN));
+        assert_eq!(set_lock(&file, b, &lock(F_WRLCK, 16, 1)), Err(Errno::EAGAIN));
+        // Reaching back from the start.
+        assert_eq!(get_lock(&file, b, &lock(F_RDLCK, 14, -1)).unwrap().l_pid, 10);
+        assert_eq!(set_lock(&file, b, &lock(F_RDLCK, -1, 1)), Err(Errno::EINVAL));
+        assert_eq!(set_lock(&file, b, &lock(F_RDLCK, 1, i64::MAX)), Ok(()).and(Err(Errno::EAGAIN)));
+        assert_eq!(set_lock(&file, b, &lock(F_RDLCK, 2, i64::MAX)), Err(Errno::EOVERFLOW));
+        assert_eq!(set_lock(&file, b, &lock(9, 0, 1)), Err(Errno::EINVAL));
+        // Closing any descriptor of the file gives the process's locks up.
+        close_file(p.open("/f", O_RDWR).unwrap(), 1);
+        assert!(set_lock(&file, b, &lock(F_WRLCK, 0, 0)).is_ok());
+        let reader = p.open("/f", 0).unwrap();
+        assert_eq!(set_lock(&reader, b, &lock(F_WRLCK, 0, 0)), Err(Errno::EBADF));
+    }
+
+    #[test]
+    fn neighbours_join_and_kinds_split() {
+        let p = Process::new();
+        let file = p.open("/f", O_CREAT | O_RDWR).unwrap();
+        let a = Owner::Process { table: 1, pid: 10 };
+        for start in [0, 20, 10] {
+            set_lock(&file, a, &lock(F_RDLCK, start, 10)).unwrap();
+        }
+        assert_eq!(file.inode().with_locks(|l| l.ranges.len()), 1);
+        set_lock(&file, a, &lock(F_WRLCK, 5, 1)).unwrap();
+        assert_eq!(file.inode().with_locks(|l| l.ranges.len()), 3);
+    }
+
+    #[test]
+    fn whole_file_locks_belong_to_the_description() {
+        let p = Process::new();
+        let a = p.open("/f", O_CREAT | O_RDWR).unwrap();
+        let b = p.open("/f", O_RDWR).unwrap();
+        flock(&a, LOCK_SH).unwrap();
+        flock(&b, LOCK_SH).unwrap();
+        assert_eq!(flock(&a, LOCK_EX), Err(Errno::EAGAIN));
+        drop(a);
+        flock(&b, LOCK_EX | LOCK_NB).unwrap();
+        let c = p.open("/f", O_RDWR).unwrap();
+        assert_eq!(flock(&c, LOCK_SH), Err(Errno::EAGAIN));
+        flock(&b, LOCK_UN).unwrap();
+        flock(&c, LOCK_SH).unwrap();
+        assert_eq!(flock(&c, 99), Err(Errno::EINVAL));
+        let ofd = Owner::Description(b.lock_owner());
+        set_lock(&b, ofd, &lock(F_WRLCK, 0, 0)).unwrap();
+        assert_eq!(get_lock(&c, Owner::Description(c.lock_owner()), &lock(F_RDLCK, 0, 0)).unwrap().l_pid, -1);
+    }
+}

@@ -106,3 +106,6 @@ pub fn init() -> Result<()> {
     pid::init(&sb)?;
     enter_dir(&sb, "sys/fs/binfmt_misc")
 }
+
+#[cfg(test)]
+mod tests;

@@ -59,3 +59,6 @@ fn open(fs: &'static FsType, data: &[u8]) -> Result<Arc<SuperBlock>> {
     }
     Ok(SuperBlock::new(fs, mode, uid, gid))
 }
+
+#[cfg(test)]
+mod tests;

@@ -57,7 +57,10 @@ pub(crate) fn enter_link(sb: &SuperBlock, path: &str, target: &str) -> Result<()
     enter(sb, path, |sb| sb.inode(Inode::mode_of_link(), 0, 0, 0, Node::Symlink(text)))
 }
 
-/// Enters an empty directory, for something to be mounted on or for later.
+/// Makes sure that there is a directory, for something to be mounted on or for later.
 pub(crate) fn enter_dir(sb: &SuperBlock, path: &str) -> Result<()> {
-    enter(sb, path, |sb| sb.inode(S_IFDIR | 0o555, 0, 0, 0, Node::Dir(Default::default())))
+    match enter(sb, path, |sb| sb.inode(S_IFDIR | 0o555, 0, 0, 0, Node::Dir(Default::default()))) {
+        Err(Errno::EISDIR) => Ok(()),
+        other => other,
+    }
 }

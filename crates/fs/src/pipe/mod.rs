@@ -101,6 +101,11 @@ impl State {
         place.as_mut().and_then(|page| page.get_mut(at..)).ok_or(Errno::EIO)
     }
 
+    /// Whether the last bytes, gone round the ring, lie in the page of `slot` in front of the first ones.
+    fn tail_shares(&self, slot: usize) -> bool {
+        !self.tail.is_multiple_of(PAGE_SIZE as u64) && self.slot_of(self.tail) == slot
+    }
+
     /// Drops `n` bytes that were read from the page at `head`.
     #[inline]
     fn consumed(&mut self, n: usize) {
@@ -110,7 +115,7 @@ impl State {
             self.head = 0;
             self.tail = 0;
             self.pages.swap(slot, 0);
-        } else if self.head.is_multiple_of(PAGE_SIZE as u64) {
+        } else if self.head.is_multiple_of(PAGE_SIZE as u64) && !self.tail_shares(slot) {
             let page = self.pages.get_mut(slot).and_then(Option::take);
             if let Some(spare) = self.spare.iter_mut().find(|spare| spare.is_none()) {
                 *spare = page;
@@ -191,8 +196,18 @@ impl Pipe {
         }
         let first = state.slot_of(state.head);
         let old = state.pages.len();
-        let used = (offset + state.len()).div_ceil(PAGE_SIZE).min(old);
-        for (n, place) in fresh.iter_mut().enumerate().take(used) {
+        let used = (offset + state.len()).div_ceil(PAGE_SIZE);
+        if used > old
+            && let Some(place) = fresh.get_mut(old)
+        {
+            // The last bytes share a page with the first: they get one of their own.
+            let mut own = new_page()?;
+            if let Some(Some(shared)) = state.pages.get(first) {
+                own.copy_from_slice(&**shared);
+            }
+            *place = Some(own);
+        }
+        for (n, place) in fresh.iter_mut().enumerate().take(used.min(old)) {
             *place = state.pages.get_mut((first + n) & (old - 1)).and_then(Option::take);
         }
         state.tail = (offset + state.len()) as u64;
@@ -347,3 +362,6 @@ pub fn pipe2(cred: &Credentials, flags: u32) -> Result<(Arc<File>, Arc<File>)> {
     let end = |access| anonymous_file(Ops::Shared(pipe.clone()), inode.clone(), access | flags & O_NONBLOCK);
     Ok((end(O_RDONLY), end(O_WRONLY)))
 }
+
+#[cfg(test)]
+mod tests;
