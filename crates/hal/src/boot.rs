@@ -197,10 +197,10 @@ pub fn publish(info: BootInfo) -> &'static BootInfo {
 
 /// A handle to the page of the kernel's image that starts with `page`, for mapping it into programs (the vDSO).
 /// `None` when it is not page-aligned or not in the image.
-pub fn image_frame(page: &'static [u8]) -> Option<crate::mem::frame::Frame> {
+pub fn image_frame<T: ?Sized>(page: &'static T) -> Option<crate::mem::frame::Frame> {
     #[cfg(target_os = "none")]
     {
-        let at = page.as_ptr().addr();
+        let at = (&raw const *page).cast::<u8>().addr();
         let image = crate::arch::kernel_map::image_start();
         if !(image..image + crate::arch::kernel_map::image_size()).contains(&at) {
             return None;
