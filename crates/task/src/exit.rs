@@ -1,0 +1,256 @@
+//! The end of a thread and of a process: _exit(2), exit_group(2), and every death by signal.
+//!
+//! A thread ends on its own stack and always by itself: others only ask it to, and it finds that on its way to user
+//! mode. So nothing is lost on its stack but plain values; functions here that do not return hold no reference then.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::sync::atomic::Ordering;
+
+use hal::addr::UserAddr;
+use uapi::signal::{SI_KERNEL, SIGCHLD, SIGCONT, SIGHUP};
+use uapi::{Errno, Siginfo};
+
+use crate::process::{Process, State, Table, flag, tree_lock};
+use crate::seam::current;
+use crate::signal::send::{end_group, send_group, send_locked};
+use crate::signal::stop::{self, child_info, reaps_itself};
+use crate::thread::Thread;
+use crate::{futex, sched};
+
+/// Called when the leader of a session ends, with the session's number: gives the terminal's foreground group, if the
+/// session had a terminal, and takes the terminal from it.
+static HANGUP: hal::sync::Once<fn(u32) -> Option<u32>> = hal::sync::Once::new();
+/// Called when a process's descriptors are closed for good, and at execve(2) for those marked.
+static CLOSE: hal::sync::Once<fn(Arc<fs::File>, &Process)> = hal::sync::Once::new();
+
+/// Tells what to do about a session's terminal when its leader ends. Called once at boot.
+pub fn set_hangup(hangup: fn(u32) -> Option<u32>) {
+    let _ = HANGUP.set(hangup);
+}
+
+/// Tells how a file is closed on behalf of a process (record locks are dropped, then the file). Once at boot.
+pub fn set_close(close: fn(Arc<fs::File>, &Process)) {
+    let _ = CLOSE.set(close);
+}
+
+pub(crate) fn close_file(file: Arc<fs::File>, process: &Process) {
+    match CLOSE.get() {
+        Some(close) => close(file, process),
+        None => drop(file),
+    }
+}
+
+/// exit_group(2): ends all threads with this status word of wait(2) (`uapi::wait::exited`, `killed`). If the end has
+/// begun already, with that one's.
+pub fn exit_group(status: i32) -> ! {
+    let me = current();
+    end_group(&me.process, &mut me.process.signals.state.lock(), status);
+    exit_thread(status)
+}
+
+/// _exit(2) of one thread; the status counts if it is the last and the group was given none.
+pub fn exit_thread(status: i32) -> ! {
+    leave(status);
+    sched::leave_for_ever()
+}
+
+/// Everything up to the last switch. Not inlined: what it has on the stack is gone when it returns.
+#[inline(never)]
+fn leave(status: i32) {
+    let me = current();
+    me.signals.exiting.store(true, Ordering::SeqCst);
+    stop::leave(&me);
+    futex::robust::leave(&me);
+    leave_space(&me);
+    let files = me.files_slot().replace(None).and_then(Arc::into_inner);
+    if let Some(files) = files {
+        files.close_all(|file| close_file(file, &me.process));
+    }
+    drop(me.fs_slot().replace(None));
+    let process = me.process.clone();
+    me.sched.settle();
+    process.accounts.lock().gone.add(&me.usage());
+
+    let mut aftermath = Aftermath::default();
+    let mut tree = tree_lock();
+    let own = tree.remove_thread(me.tid());
+    if dismiss(&me) {
+        let status = process.signals.state.lock().exit_status.unwrap_or(status);
+        aftermath = leave_world(&mut tree, &process, status);
+    }
+    drop(tree);
+    aftermath.follow();
+    process.thread_left.wake_all();
+    drop(own);
+}
+
+/// Takes the thread off its process's list; true when it was the last. The others are told of the group's pending
+/// signals first: this one may have been chosen to take them.
+fn dismiss(me: &Thread) -> bool {
+    let process = &me.process;
+    let _state = process.signals.state.lock();
+    let last = process.dismiss(me);
+    if !last && process.signals.pending() != 0 {
+        process.for_each_thread(|thread| {
+            if thread.has_signals() {
+                thread.notify();
+            }
+        });
+    }
+    last
+}
+
+/// Gives up the address space: the word that CLONE_CHILD_CLEARTID promised, the vfork parent, the space itself.
+fn leave_space(me: &Thread) {
+    let word = me.clear_child_tid.swap(0, Ordering::Relaxed);
+    // Nobody can see the word of a space that ends with this thread.
+    if word != 0 && me.mm_slot().with(|mm| mm.is_some_and(|mm| Arc::strong_count(mm) > 1)) {
+        let word = UserAddr(word);
+        let _ = hal::user::copy_out(word, &0u32.to_le_bytes());
+        futex::wake_exiting(word);
+    }
+    let mm = me.mm_slot().replace(None);
+    if let Some(mm) = &mm {
+        me.note_peak(mm);
+    }
+    if let Some(parent) = me.vfork.replace(None) {
+        parent.complete();
+    }
+    drop(mm);
+}
+
+/// What is left to do for groups and sessions after a death, with the tree unlocked.
+#[derive(Default)]
+struct Aftermath {
+    /// Groups that were orphaned and have stopped members: hung up and continued (POSIX, _exit).
+    orphaned: Vec<u32>,
+    /// The session whose leader died: it loses its terminal.
+    session: Option<u32>,
+}
+
+impl Aftermath {
+    fn follow(self) {
+        for group in self.orphaned {
+            hang_up(group);
+        }
+        if let Some(sid) = self.session
+            && let Some(foreground) = HANGUP.get().and_then(|hangup| hangup(sid))
+        {
+            hang_up(foreground);
+        }
+    }
+}
+
+/// The last thread of a process is gone: its children get a new parent, its own parent is told.
+fn leave_world(tree: &mut Table, process: &Arc<Process>, status: i32) -> Aftermath {
+    let pid = process.tgid;
+    assert!(pid != 1, "attempted to kill init: status {status:#x}");
+    process.itimer.disarm();
+    process.exit_status.store(status, Ordering::Relaxed);
+    let candidates = kept_groups(tree, pid);
+    tree.mark_dead(pid);
+    let reaper = new_parent(tree, process);
+    let mut zombies = Vec::new();
+    tree.reparent(pid, reaper, |child, node| {
+        node.ppid.store(reaper, Ordering::Relaxed);
+        node.exit_signal.store(SIGCHLD, Ordering::Relaxed);
+        if node.state() == State::Zombie {
+            zombies.push(child);
+        }
+    });
+    for child in zombies {
+        if let Some(zombie) = tree.process(child).cloned() {
+            tell_parent(tree, &zombie);
+        }
+    }
+    let stopped = |tree: &Table, group| tree.group(group).any(|(_, n)| n.value.signals.is_stopped());
+    let orphaned = candidates.into_iter().filter(|&g| stopped(tree, g) && tree.is_orphaned(g, 0)).collect();
+    let session = tree.node(pid).map(|n| n.sid()).filter(|&sid| sid == pid);
+    process.set_state(State::Zombie);
+    tell_parent(tree, process);
+    Aftermath { orphaned, session }
+}
+
+/// The groups that this process keeps from being orphaned: its own, if its parent is in another of the session, and
+/// those of its children.
+fn kept_groups(tree: &Table, pid: u32) -> Vec<u32> {
+    let mut groups = Vec::new();
+    let Some(own) = tree.node(pid) else { return groups };
+    let mut consider = |member: &crate::tree::Node<Arc<Process>>, parent: &crate::tree::Node<Arc<Process>>| {
+        if member.sid() == parent.sid() && member.pgid() != parent.pgid() && !groups.contains(&member.pgid()) {
+            groups.push(member.pgid());
+        }
+    };
+    if let Some(parent) = tree.node(own.parent()) {
+        consider(own, parent);
+    }
+    for (_, child) in tree.children(pid) {
+        consider(child, own);
+    }
+    groups
+}
+
+/// The nearest living ancestor that asked for orphans (PR_SET_CHILD_SUBREAPER), else the first process.
+fn new_parent(tree: &Table, process: &Process) -> u32 {
+    let mut pid = process.ppid();
+    while pid > 1 {
+        let Some(node) = tree.node(pid) else { break };
+        if node.value.has_flag(flag::SUBREAPER) && node.value.state() == State::Alive {
+            return pid;
+        }
+        pid = node.parent();
+    }
+    1
+}
+
+/// Tells the parent of a zombie; removes the zombie at once if the parent does not want to know.
+fn tell_parent(tree: &mut Table, process: &Arc<Process>) {
+    let Some(parent) = tree.process(process.ppid()).cloned() else { return };
+    let signal = process.exit_signal.load(Ordering::Relaxed);
+    let action = parent.signals.action(SIGCHLD);
+    let unwanted = signal == SIGCHLD && reaps_itself(&action);
+    if signal != 0 && !(unwanted && action.handler == uapi::signal::SIG_IGN) {
+        let status = process.exit_status.load(Ordering::Relaxed);
+        let (code, value) = crate::reap::code(status);
+        send_locked(&parent, &Siginfo { si_signo: signal as i32, ..child_info(process, code, value) });
+    }
+    if unwanted {
+        process.set_state(State::Reaped);
+        tree.remove_process(process.tgid);
+    }
+    parent.child_wait.wake_all();
+}
+
+fn hang_up(group: u32) {
+    send_group(group, &Siginfo::plain(SIGHUP, SI_KERNEL));
+    send_group(group, &Siginfo::plain(SIGCONT, SI_KERNEL));
+}
+
+/// Ends every thread of the caller's group but the caller, and waits until it is alone (execve(2)). `EAGAIN` when the
+/// group ends or another thread is at it.
+pub(crate) fn end_others() -> Result<(), Errno> {
+    use crate::signal::group_flag;
+    use crate::wait::{Sleep, wait_on};
+    let me = current();
+    let process = &me.process;
+    {
+        let mut state = process.signals.state.lock();
+        if process.signals.has(group_flag::EXIT | group_flag::EXEC) {
+            return Err(Errno::EAGAIN);
+        }
+        if process.thread_count() == 1 {
+            return Ok(());
+        }
+        state.exec_tid = me.tid();
+        process.signals.flags.fetch_or(group_flag::EXEC, Ordering::AcqRel);
+        process.for_each_thread(|t| {
+            if t.tid() != me.tid() {
+                t.notify()
+            }
+        });
+    }
+    let alone = wait_on(&process.thread_left, Sleep::Killable, None, || (process.thread_count() == 1).then_some(()));
+    process.signals.flags.fetch_and(!group_flag::EXEC, Ordering::AcqRel);
+    alone.map_err(|_| Errno::EAGAIN)
+}

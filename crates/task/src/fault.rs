@@ -1,0 +1,91 @@
+//! Exceptions of a program: what the address space resolves, and what becomes a signal.
+
+use hal::calls::{Access, Exception};
+use hal::task::UserFrame;
+use uapi::Siginfo;
+use uapi::signal::*;
+
+use crate::seam::{Outcome, current, resolve};
+use crate::signal::force;
+use crate::{oom, wait};
+
+/// An exception in user mode (`Upcalls::exception`).
+pub fn exception(frame: &mut UserFrame, exception: Exception) {
+    match exception {
+        Exception::PageFault { address, access } => page_fault(address, access),
+        other => force(&signal_for(other, frame.pc)),
+    }
+}
+
+/// The signal for an exception other than a page fault, at `pc`.
+fn signal_for(exception: Exception, pc: usize) -> Siginfo {
+    match exception {
+        Exception::IllegalInstruction(_) => Siginfo::fault(SIGILL, ILL_ILLOPC, pc),
+        Exception::Breakpoint => Siginfo::fault(SIGTRAP, TRAP_BRKPT, pc),
+        Exception::Misaligned(address) => Siginfo::fault(SIGBUS, BUS_ADRALN, address),
+        Exception::AccessFault(address) | Exception::PageFault { address, .. } => {
+            Siginfo::fault(SIGSEGV, SEGV_ACCERR, address)
+        }
+        Exception::Unknown(_) => Siginfo::fault(SIGILL, ILL_ILLTRP, pc),
+    }
+}
+
+#[inline]
+fn page_fault(address: usize, access: Access) {
+    let me = current();
+    let outcome = me.mm_slot().with(|mm| mm.map_or(Outcome::Unmapped, |mm| resolve(mm, address, access)));
+    match outcome {
+        Outcome::Resolved => me.counts.minor_fault(),
+        Outcome::NoMemory => out_of_memory(),
+        failed => refuse(failed, address),
+    }
+}
+
+/// The signal for a fault that the address space did not resolve.
+#[cold]
+fn refuse(outcome: Outcome, address: usize) {
+    force(&match outcome {
+        Outcome::Denied => Siginfo::fault(SIGSEGV, SEGV_ACCERR, address),
+        Outcome::Bus => Siginfo::fault(SIGBUS, BUS_ADRERR, address),
+        _ => Siginfo::fault(SIGSEGV, SEGV_MAPERR, address),
+    });
+}
+
+/// Somebody has to go; the program then tries its access again, if it is not the one.
+#[cold]
+fn out_of_memory() {
+    oom::kill(hal::mem::frame::stats().total);
+    // A moment for the victim to leave. A signal ends it early, and so does being the victim.
+    let _ = wait::sleep_until(hal::time::now() + hal::time::ticks_per_second() / 100);
+}
+
+/// A fault inside a copy to or from user memory (`Upcalls::copy_fault`): true to try again. Locks may be held, so this
+/// never sleeps: a copy that finds no memory fails with EFAULT, after a victim was chosen.
+pub fn copy_fault(address: usize, access: Access) -> bool {
+    let me = current();
+    match me.mm_slot().with(|mm| mm.map_or(Outcome::Unmapped, |mm| resolve(mm, address, access))) {
+        Outcome::Resolved => {
+            me.counts.minor_fault();
+            true
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exceptions_have_linux_codes() {
+        let codes = |e| {
+            let info = signal_for(e, 0x40);
+            (info.si_signo as u32, info.si_code, info.addr())
+        };
+        assert_eq!(codes(Exception::IllegalInstruction(0)), (SIGILL, ILL_ILLOPC, 0x40));
+        assert_eq!(codes(Exception::Breakpoint), (SIGTRAP, TRAP_BRKPT, 0x40));
+        assert_eq!(codes(Exception::Misaligned(0x99)), (SIGBUS, BUS_ADRALN, 0x99));
+        assert_eq!(codes(Exception::AccessFault(0x99)), (SIGSEGV, SEGV_ACCERR, 0x99));
+        assert_eq!(codes(Exception::Unknown(20)), (SIGILL, ILL_ILLTRP, 0x40));
+    }
+}

@@ -1,0 +1,59 @@
+//! When memory is gone: who goes.
+
+use alloc::sync::Arc;
+
+use uapi::Siginfo;
+use uapi::signal::{SI_KERNEL, SIGKILL};
+
+use crate::process::{Process, State, tree_lock};
+use crate::signal::send_process;
+
+/// How much killing a process would help, in pages; None: it must not be killed. `adjust` is oom_score_adj: each point
+/// is a thousandth of all memory.
+fn score(rss: usize, total: usize, adjust: i32) -> Option<i64> {
+    (adjust > -1000).then(|| rss as i64 + i64::from(adjust) * (total as i64 / 1000))
+}
+
+/// Kills the process with the largest resident set, adjusted by its oom_score_adj; never the first one. False when there
+/// is nobody, or one that was chosen before is still on its way out.
+pub fn kill(total_pages: usize) -> bool {
+    let victim = {
+        let tree = tree_lock();
+        let mut best: Option<(i64, Arc<Process>)> = None;
+        for (pid, node) in tree.processes() {
+            let process = &node.value;
+            if pid == 1 || process.state() != State::Alive {
+                continue;
+            }
+            if process.leader().is_some_and(|t| t.dying()) {
+                return false;
+            }
+            let rss = process.mm().map_or(0, |mm| mm.rss());
+            let adjust = process.oom_adjust.load(core::sync::atomic::Ordering::Relaxed);
+            let score = score(rss, total_pages, adjust).filter(|_| rss != 0);
+            if let Some(score) = score
+                && best.as_ref().is_none_or(|(s, _)| score > *s)
+            {
+                best = Some((score, process.clone()));
+            }
+        }
+        best
+    };
+    let Some((_, victim)) = victim else { return false };
+    // A standard signal is never refused.
+    let _ = send_process(&victim, &Siginfo::plain(SIGKILL, SI_KERNEL));
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::score;
+
+    #[test]
+    fn the_adjustment_protects_and_offers() {
+        assert_eq!(score(100, 10_000, -1000), None);
+        assert_eq!(score(100, 10_000, 0), Some(100));
+        assert!(score(100, 10_000, 500) > score(4000, 10_000, 0));
+        assert!(score(4000, 10_000, -500) < score(100, 10_000, 0));
+    }
+}

@@ -1,0 +1,452 @@
+//! The scheduler: a fair queue for each hart, a direct hand-over between tasks, no tick unless two want the same hart.
+//!
+//! # Sleeping and waking
+//! A thread's state is one word, and every change of it is one atomic operation:
+//!
+//! ```text
+//!              park(): CAS                    wake(): CAS, then enqueue
+//!   RUNNING ───────────────────► PARKED ───────────────────────────────► RUNNING
+//!   RUNNING ──wake(): CAS──► NOTIFIED ──park(): returns at once──► RUNNING
+//! ```
+//!
+//! Whoever moves a thread out of PARKED, and nobody else, puts it into a queue; so it is in one queue at most. A thread
+//! that was woken while its hart still saves its registers may be queued on that very hart only, which reaches its
+//! queue when it is done; other harts do not steal it before ([`hal::task::Context::on_hart`]).
+//!
+//! # Who keeps the running thread alive
+//! The hart's `current`. At a switch it moves to `last` (or back into the queue), where it stays until the hart's next
+//! switch; so the stack of a thread that has exited is freed by another thread, never by itself.
+//!
+//! # Preemption
+//! A tick is armed only while somebody waits in the queue, and left armed when the queue runs empty: two processes that
+//! hand over to each other set the timer once a slice, not once a switch. Wake-ups preempt when the woken thread is
+//! behind the running one by more than a grain.
+
+mod entity;
+mod place;
+mod queue;
+
+use alloc::sync::Arc;
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use hal::hart::{self, MAX_HARTS, PerHart};
+use hal::sync::SpinLock;
+use hal::task::{Work, switch};
+
+use crate::seam::{Current, about_to_run, current};
+use crate::thread::Thread;
+use crate::timer::{self, Expire};
+use crate::wait::Sleep;
+pub use entity::Sched;
+use entity::{DEAD, NOTIFIED, PARKED, RUNNING};
+use queue::{RunQueue, Virtual};
+
+/// A slice: how long a thread runs before another that waits is looked at. 4 ms.
+const SLICE_PER_SECOND: u64 = 250;
+
+struct Run {
+    queue: RunQueue<Arc<Thread>>,
+    current: Option<Arc<Thread>>,
+    last: Option<Arc<Thread>>,
+    idle: Option<Arc<Thread>>,
+}
+
+impl Run {
+    fn is_idling(&self) -> bool {
+        match (&self.current, &self.idle) {
+            (Some(current), Some(idle)) => Arc::ptr_eq(current, idle),
+            _ => true,
+        }
+    }
+}
+
+struct Cpu {
+    run: SpinLock<Run>,
+    /// Length of the queue.
+    waiting: AtomicUsize,
+    /// Virtual time of the current thread when it was last charged.
+    vruntime: AtomicU64,
+    /// When the tick fires; `u64::MAX`: it is off.
+    tick: AtomicU64,
+}
+
+impl Cpu {
+    const fn new() -> Self {
+        Self {
+            run: SpinLock::new(Run { queue: RunQueue::new(), current: None, last: None, idle: None }),
+            waiting: AtomicUsize::new(0),
+            vruntime: AtomicU64::new(0),
+            tick: AtomicU64::new(u64::MAX),
+        }
+    }
+}
+
+static CPUS: PerHart<Cpu> = PerHart::new([const { Cpu::new() }; MAX_HARTS]);
+/// Harts that wait for work; taking a bit out is the promise to interrupt that hart.
+static IDLE: AtomicUsize = AtomicUsize::new(0);
+
+#[inline]
+fn slice() -> u64 {
+    hal::time::ticks_per_second() / SLICE_PER_SECOND
+}
+
+/// How far behind a woken thread may start: half a slice.
+#[inline]
+fn bonus() -> Virtual {
+    slice() * 512
+}
+
+/// How much of a lead the running thread keeps before a wake-up takes the hart from it: a quarter of a slice.
+#[inline]
+fn grain() -> Virtual {
+    slice() * 256
+}
+
+/// How far ahead of its hart's time a thread can get at most: 128 slices, or half a second of the others running.
+#[inline]
+fn horizon() -> Virtual {
+    slice() * 1024 * 128
+}
+
+/// Makes room in every queue for `threads` threads, so that no wake-up ever allocates. False without memory.
+pub(crate) fn reserve(threads: usize) -> bool {
+    static ROOM: AtomicUsize = AtomicUsize::new(0);
+    if threads <= ROOM.load(Ordering::Relaxed) {
+        return true;
+    }
+    let room = threads.next_power_of_two().max(64);
+    if !(0..hart::count()).all(|i| CPUS.at(i).run.lock().queue.reserve(room)) {
+        return false;
+    }
+    ROOM.fetch_max(room, Ordering::Relaxed);
+    true
+}
+
+/// Makes the running stack the hart's idle thread. Once a hart, before anything is woken on it.
+pub(crate) fn adopt_idle(idle: Arc<Thread>) {
+    idle.sched.running();
+    idle.sched.since.store(hal::time::now(), Ordering::Relaxed);
+    let mut run = CPUS.get().run.lock();
+    run.idle = Some(idle.clone());
+    run.current = Some(idle);
+}
+
+/// Runs threads for ever on this hart, and waits for interrupts when there are none.
+pub fn idle() -> ! {
+    let me = current();
+    let bit = 1usize << hart::id();
+    loop {
+        reschedule(me, Leave::Idle);
+        IDLE.fetch_or(bit, Ordering::SeqCst);
+        if CPUS.get().waiting.load(Ordering::SeqCst) == 0 {
+            hart::idle();
+        }
+        IDLE.fetch_and(!bit, Ordering::SeqCst);
+    }
+}
+
+/// How a thread leaves its hart.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Leave {
+    /// It is parked or dead.
+    Gone,
+    /// It goes on when nobody is more entitled.
+    Preempted,
+    /// It lets everybody who waits go first.
+    Yield,
+    /// It is the idle thread.
+    Idle,
+}
+
+/// Gives the hart to the thread that is entitled to it, and returns when the caller gets it back. Interrupts are off.
+fn reschedule(me: Current, how: Leave) {
+    let cpu = CPUS.get();
+    let now = hal::time::now();
+    let vruntime = me.sched.charge(now);
+    // Declared before the guard, so that it is dropped after the unlock: a thread's last reference frees a lot.
+    let dead;
+    let mut run = cpu.run.lock();
+    dead = run.last.take();
+    match how {
+        Leave::Gone => {}
+        Leave::Idle => {
+            if run.queue.is_empty() && !steal(&mut run) {
+                return;
+            }
+        }
+        Leave::Preempted | Leave::Yield => {
+            let first = run.queue.first();
+            if first.is_none_or(|first| how == Leave::Preempted && first > vruntime) {
+                cpu.vruntime.store(vruntime, Ordering::Relaxed);
+                let waits = first.is_some();
+                drop(run);
+                if waits {
+                    ensure_tick(cpu, now);
+                }
+                return;
+            }
+            if let Some(mine) = run.current.take() {
+                let floor = run.queue.floor();
+                let at = if how == Leave::Yield && !me.sched.is_realtime() { vruntime.max(floor) } else { vruntime };
+                run.queue.push(at.min(floor.saturating_add(horizon())), mine);
+            }
+        }
+    }
+    if run.queue.is_empty() {
+        steal(&mut run);
+    }
+    let next = match run.queue.pop() {
+        Some((_, next)) => next,
+        // Only a hart that is being set up has no idle thread.
+        None => run.idle.clone().expect("the hart has an idle thread"),
+    };
+    let waiting = run.queue.len();
+    cpu.waiting.store(waiting, Ordering::Relaxed);
+    let next_ref = about_to_run(&next);
+    next_ref.sched.since.store(now, Ordering::Relaxed);
+    cpu.vruntime.store(next_ref.sched.vruntime.load(Ordering::Relaxed), Ordering::Relaxed);
+    let same = core::ptr::eq(&raw const *next_ref, &raw const *me);
+    let before = run.current.replace(next);
+    if !same {
+        run.last = before;
+    }
+    drop(run);
+    drop(dead);
+    if waiting != 0 {
+        ensure_tick(cpu, now);
+    }
+    if !same {
+        me.counts.switched(how == Leave::Gone);
+        next_ref.sched.hart.store(hart::id(), Ordering::Relaxed);
+        // A kernel thread has no address space and borrows the last one's tables.
+        next_ref.mm_slot().with(|mm| {
+            if let Some(mm) = mm {
+                mm.activate();
+            }
+        });
+        switch(&me.context, &next_ref.context);
+    }
+}
+
+/// Takes a thread that waits on another hart into this queue, if there is one.
+fn steal(run: &mut Run) -> bool {
+    let here = hart::id();
+    for other in (0..hart::count()).filter(|&other| other != here) {
+        let cpu = CPUS.at(other);
+        if cpu.waiting.load(Ordering::Relaxed) == 0 {
+            continue;
+        }
+        // Two harts that steal from each other would each hold its own queue: only a try.
+        let Some(mut theirs) = cpu.run.try_lock() else { continue };
+        let taken = theirs.queue.take_last(|t| !t.context.on_hart() && t.sched.affinity() >> here & 1 != 0);
+        cpu.waiting.store(theirs.queue.len(), Ordering::Relaxed);
+        drop(theirs);
+        if let Some(thread) = taken {
+            let at = thread.sched.place(run.queue.floor(), bonus());
+            run.queue.push(at, thread);
+            return true;
+        }
+    }
+    false
+}
+
+#[inline]
+fn ensure_tick(cpu: &Cpu, now: u64) {
+    if cpu.tick.load(Ordering::Relaxed) == u64::MAX {
+        let at = now + slice();
+        cpu.tick.store(at, Ordering::Relaxed);
+        timer::arm(at);
+    }
+}
+
+/// The timer interrupt: serves timers, then the tick.
+pub fn timer_interrupt() {
+    let now = hal::time::now();
+    timer::expire(now);
+    let cpu = CPUS.get();
+    let tick = cpu.tick.load(Ordering::Relaxed);
+    if tick > now {
+        if tick != u64::MAX {
+            timer::arm(tick);
+        }
+        return;
+    }
+    cpu.tick.store(u64::MAX, Ordering::Relaxed);
+    let run = cpu.run.lock();
+    let (Some(first), Some(running)) = (run.queue.first(), run.current.as_ref()) else { return };
+    let vruntime = running.sched.charge(now);
+    cpu.vruntime.store(vruntime, Ordering::Relaxed);
+    if first < vruntime {
+        running.context.raise(Work::RESCHED);
+    } else {
+        drop(run);
+        ensure_tick(cpu, now);
+    }
+}
+
+/// Serves RESCHED on the way to user mode.
+pub(crate) fn preempt(me: Current) {
+    me.context.clear(Work::RESCHED);
+    move_to_allowed(me);
+    reschedule(me, Leave::Preempted);
+}
+
+/// sched_yield(2).
+pub fn yield_now() {
+    let me = current();
+    me.context.clear(Work::RESCHED);
+    reschedule(me, Leave::Yield);
+}
+
+/// Sleeps until the next wake-up, or returns at once if there was one since the last park.
+#[inline]
+pub(crate) fn park(me: Current, sleep: Sleep) {
+    me.sched.sleeping(sleep);
+    if me.sched.state.compare_exchange(RUNNING, PARKED, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+        reschedule(me, Leave::Gone);
+    } else {
+        // It was NOTIFIED. An exchange, not a store: it reads from the last wake-up, and so sees what that announced.
+        me.sched.state.swap(RUNNING, Ordering::AcqRel);
+    }
+}
+
+/// The end of the running thread: everybody else has let go of it.
+pub(crate) fn leave_for_ever() -> ! {
+    let me = current();
+    me.sched.state.store(DEAD, Ordering::Release);
+    reschedule(me, Leave::Gone);
+    unreachable!("a dead thread ran")
+}
+
+impl Thread {
+    /// Lets the thread run if it sleeps; marks it otherwise, so that its next sleep ends at once.
+    #[inline]
+    pub fn wake(self: &Arc<Self>) {
+        let state = &self.sched.state;
+        let mut seen = PARKED;
+        loop {
+            let new = match seen {
+                PARKED => RUNNING,
+                // Noted again if it is noted already: the write is what a later park reads, together with what this
+                // waker has changed.
+                RUNNING | NOTIFIED => NOTIFIED,
+                _ => return,
+            };
+            match state.compare_exchange_weak(seen, new, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(PARKED) => return enqueue(self.clone()),
+                Ok(_) => return,
+                Err(now) => seen = now,
+            }
+        }
+    }
+
+    /// Makes the thread look at its work soon: wakes it, or interrupts the hart that runs it.
+    pub(crate) fn kick(self: &Arc<Self>) {
+        self.wake();
+        let hart = self.sched.hart();
+        if self.context.on_hart() && hart != hart::id() {
+            hart::send_reschedule(hart);
+        }
+    }
+
+    /// Restricts the thread to the harts in `mask`, which has one that is online. It moves at its next wake-up or
+    /// return to user mode; at once if it is the caller.
+    pub fn set_affinity(self: &Arc<Self>, mask: usize) {
+        self.sched.affinity.store(mask, Ordering::Relaxed);
+        let me = current();
+        if core::ptr::eq(&raw const **self, &raw const *me) {
+            move_to_allowed(me);
+        } else if mask >> self.sched.hart() & 1 == 0 {
+            self.context.raise(Work::RESCHED);
+            if self.context.on_hart() {
+                hart::send_reschedule(self.sched.hart());
+            }
+        }
+    }
+}
+
+/// Moves the running thread to a hart that it may use. It parks, and a timer that is due already wakes it: interrupts
+/// are off, so that happens when the hart has left it, and the wake-up chooses the hart anew.
+fn move_to_allowed(me: Current) {
+    while me.sched.affinity() & hart::online_mask() & 1 << hart::id() == 0 {
+        let alarm = timer::add(hal::time::now(), me.arc());
+        park(me, Sleep::Deep);
+        timer::cancel(alarm);
+    }
+}
+
+/// Puts a thread that was taken out of PARKED into a queue.
+fn enqueue(thread: Arc<Thread>) {
+    let here = hart::id();
+    let sched = &thread.sched;
+    let target = if thread.context.on_hart() {
+        sched.hart()
+    } else {
+        let allowed = sched.affinity() & hart::online_mask();
+        place::choose(sched.hart(), here, IDLE.load(Ordering::Relaxed), allowed)
+    };
+    let cpu = CPUS.at(target);
+    let no_tick = cpu.tick.load(Ordering::Relaxed) == u64::MAX;
+    let mut run = cpu.run.lock();
+    if target == here
+        && no_tick
+        && !run.is_idling()
+        && let Some(running) = &run.current
+    {
+        // Without a tick nobody has charged the running thread for as long as it ran alone.
+        let now = hal::time::now();
+        cpu.vruntime.store(running.sched.charge(now), Ordering::Relaxed);
+        ensure_tick(cpu, now);
+    }
+    if run.queue.is_empty() && !run.is_idling() {
+        run.queue.raise_floor(cpu.vruntime.load(Ordering::Relaxed));
+    }
+    let at = thread.sched.place(run.queue.floor(), bonus());
+    run.queue.push(at, thread);
+    cpu.waiting.store(run.queue.len(), Ordering::SeqCst);
+    let preempts = at.saturating_add(grain()) < cpu.vruntime.load(Ordering::Relaxed);
+    if target == here {
+        if preempts && let Some(running) = &run.current {
+            running.context.raise(Work::RESCHED);
+        }
+        return;
+    }
+    let claimed = IDLE.fetch_and(!(1 << target), Ordering::SeqCst) >> target & 1 != 0;
+    let disturb = !claimed && (preempts || no_tick);
+    if disturb && let Some(running) = &run.current {
+        // It is busy: it looks at its queue on the way to user mode, and arms its tick.
+        running.context.raise(Work::RESCHED);
+    }
+    drop(run);
+    if claimed || disturb {
+        hart::send_reschedule(target);
+    }
+}
+
+/// Starts a new thread.
+pub(crate) fn start(thread: &Arc<Thread>) {
+    thread.wake();
+}
+
+impl alloc::task::Wake for Thread {
+    fn wake(self: Arc<Self>) {
+        Thread::wake(&self);
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        Thread::wake(self);
+    }
+}
+
+impl Expire for Thread {
+    fn expire(self: Arc<Self>) {
+        Thread::wake(&self);
+    }
+}
+
+/// Runnable threads that wait on any hart, and harts that run one (/proc/loadavg, /proc/stat).
+pub fn runnable() -> usize {
+    let waiting: usize = (0..hart::count()).map(|i| CPUS.at(i).waiting.load(Ordering::Relaxed)).sum();
+    let busy = hart::online_mask() & !IDLE.load(Ordering::Relaxed);
+    waiting + busy.count_ones() as usize
+}
