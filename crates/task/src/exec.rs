@@ -60,8 +60,7 @@ pub fn replace_image(image: Image, regs: &mut UserFrame) -> Result<(), Errno> {
     me.clear_child_tid.store(0, Ordering::Relaxed);
     me.take_restart();
     me.set_comm(&image.name);
-    let exe = core::mem::replace(&mut *process.exe.lock(), image.exe);
-    drop(exe);
+    let old_exe = core::mem::replace(&mut *process.exe.lock(), image.exe);
     if let Some(credentials) = image.credentials {
         process.set_credentials(Arc::new(credentials));
     }
@@ -75,7 +74,7 @@ pub fn replace_image(image: Image, regs: &mut UserFrame) -> Result<(), Errno> {
     if let Some(parent) = me.vfork.replace(None) {
         parent.complete();
     }
-    drop(old);
+    drop((old, old_exe));
 
     if let Some(files) = unshared {
         drop(me.files_slot().replace(Some(files)));

@@ -34,7 +34,8 @@ pub mod tree;
 pub mod usage;
 pub mod wait;
 
-pub use process::{Process, boot, find_process, find_thread, for_each_process, thread_total, tree_lock};
+pub use process::flag as process_flag;
+pub use process::{Process, State as ProcessState, boot, find_process, find_thread, for_each_process, thread_total, tree_lock};
 pub use sched::timer_interrupt;
 pub use seam::{Current, current};
 pub use signal::user_work;

@@ -71,9 +71,11 @@ impl<T, P> Slot<T, P> {
     }
 }
 
+type Chunk<T, P> = Box<[Slot<T, P>; CHUNK]>;
+
 /// The table. `T` is what a thread number names, `P` what a process number names.
 pub struct Tree<T, P> {
-    chunks: Vec<Option<Box<[Slot<T, P>; CHUNK]>>>,
+    chunks: Vec<Option<Chunk<T, P>>>,
     last: u32,
 }
 

@@ -19,7 +19,7 @@ fn died(word: u32, tid: u32, pending: bool, pi: bool) -> Option<(Option<u32>, bo
         // It ended between giving the lock back and waking who waits.
         return Some((None, true));
     }
-    (owner == tid).then_some( (Some(word & FUTEX_WAITERS | FUTEX_OWNER_DIED), !pi && word & FUTEX_WAITERS != 0))
+    (owner == tid).then_some((Some(word & FUTEX_WAITERS | FUTEX_OWNER_DIED), !pi && word & FUTEX_WAITERS != 0))
 }
 
 /// Walks the list of a thread that ends, which is the running one.

@@ -188,7 +188,7 @@ pub fn kill(pid: i32, signal: u32, info: Option<Siginfo>) -> Result<(), Errno> {
     let me = &current().process;
     match pid {
         i32::MIN => Err(Errno::ESRCH),
-        -i32::MAX..-1 => kill_group(pid.unsigned_abs(), &info),
+        pid if pid < -1 => kill_group(pid.unsigned_abs(), &info),
         0 => {
             let own = tree_lock().node(me.tgid).map_or(0, |n| n.pgid());
             kill_group(own, &info)
