@@ -233,7 +233,7 @@ pub struct Init {
     /// Where it is.
     pub fs: FsContext,
     /// What /proc/1/exe names.
-    pub exe: Option<fs::Path>,
+    pub exe: Option<Arc<fs::File>>,
     /// The name of its program.
     pub name: alloc::vec::Vec<u8>,
 }

@@ -9,10 +9,11 @@ use mm::AddressSpace;
 use uapi::Errno;
 use uapi::signal::SIGCHLD;
 
-use crate::exit::{close_file, end_others};
+use crate::exit::end_others;
 use crate::process::{flag, tree_lock};
 use crate::seam::current;
 use crate::signal::frame::NO_ALTSTACK;
+use crate::thread::table_id;
 
 /// A loaded program, ready to take over.
 pub struct Image {
@@ -23,7 +24,7 @@ pub struct Image {
     /// The file's name without its directories.
     pub name: alloc::vec::Vec<u8>,
     /// What /proc/PID/exe names.
-    pub exe: Option<fs::Path>,
+    pub exe: Option<Arc<fs::File>>,
     /// Who the process is from now on, if the file changes that.
     pub credentials: Option<Credentials>,
 }
@@ -79,7 +80,8 @@ pub fn replace_image(image: Image, regs: &mut UserFrame) -> Result<(), Errno> {
     if let Some(files) = unshared {
         drop(me.files_slot().replace(Some(files)));
     }
-    me.files().close_on_exec(|file| close_file(file, process));
+    let files = me.files();
+    files.close_on_exec(|file| fs::lock::close_file(file, table_id(&files)));
     me.context.set_fp(&FpState::ZERO);
     replace_frame(regs, &image.frame);
     Ok(())

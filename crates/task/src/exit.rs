@@ -15,31 +15,8 @@ use crate::process::{Process, State, Table, flag, tree_lock};
 use crate::seam::current;
 use crate::signal::send::{end_group, send_group, send_locked};
 use crate::signal::stop::{self, child_info, reaps_itself};
-use crate::thread::Thread;
+use crate::thread::{Thread, table_id};
 use crate::{futex, sched};
-
-/// Called when the leader of a session ends, with the session's number: gives the terminal's foreground group, if the
-/// session had a terminal, and takes the terminal from it.
-static HANGUP: hal::sync::Once<fn(u32) -> Option<u32>> = hal::sync::Once::new();
-/// Called when a process's descriptors are closed for good, and at execve(2) for those marked.
-static CLOSE: hal::sync::Once<fn(Arc<fs::File>, &Process)> = hal::sync::Once::new();
-
-/// Tells what to do about a session's terminal when its leader ends. Called once at boot.
-pub fn set_hangup(hangup: fn(u32) -> Option<u32>) {
-    let _ = HANGUP.set(hangup);
-}
-
-/// Tells how a file is closed on behalf of a process (record locks are dropped, then the file). Once at boot.
-pub fn set_close(close: fn(Arc<fs::File>, &Process)) {
-    let _ = CLOSE.set(close);
-}
-
-pub(crate) fn close_file(file: Arc<fs::File>, process: &Process) {
-    match CLOSE.get() {
-        Some(close) => close(file, process),
-        None => drop(file),
-    }
-}
 
 /// exit_group(2): ends all threads with this status word of wait(2) (`uapi::wait::exited`, `killed`). If the end has
 /// begun already, with that one's.
@@ -63,9 +40,11 @@ fn leave(status: i32) {
     stop::leave(&me);
     futex::robust::leave(&me);
     leave_space(&me);
-    let files = me.files_slot().replace(None).and_then(Arc::into_inner);
-    if let Some(files) = files {
-        files.close_all(|file| close_file(file, &me.process));
+    if let Some(files) = me.files_slot().replace(None) {
+        let table = table_id(&files);
+        if let Some(files) = Arc::into_inner(files) {
+            files.close_all(|file| fs::lock::close_file(file, table));
+        }
     }
     drop(me.fs_slot().replace(None));
     let process = me.process.clone();
@@ -134,10 +113,8 @@ impl Aftermath {
         for group in self.orphaned {
             hang_up(group);
         }
-        if let Some(sid) = self.session
-            && let Some(foreground) = HANGUP.get().and_then(|hangup| hangup(sid))
-        {
-            hang_up(foreground);
+        if let Some(sid) = self.session {
+            fs::tty::session_exit(sid);
         }
     }
 }

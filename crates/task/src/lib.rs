@@ -22,12 +22,14 @@ pub mod futex;
 pub mod itimer;
 pub mod jobs;
 pub mod oom;
+pub mod proc;
 mod process;
 pub mod reap;
 pub mod sched;
 mod seam;
 pub mod signal;
 mod slot;
+mod terminal;
 mod thread;
 pub mod timer;
 pub mod tree;
@@ -35,10 +37,13 @@ pub mod usage;
 pub mod wait;
 
 pub use process::flag as process_flag;
-pub use process::{Process, State as ProcessState, boot, find_process, find_thread, for_each_process, thread_total, tree_lock};
+pub use process::{
+    Process, State as ProcessState, boot, find_process, find_thread, for_each_process, thread_total, tree_lock,
+};
 pub use sched::timer_interrupt;
 pub use seam::{Current, current};
 pub use signal::user_work;
 pub use slot::Slot;
-pub use thread::{Restart, Thread};
+pub use terminal::JobControl;
+pub use thread::{Restart, Thread, table_id};
 pub use wait::{Sleep, wait_on};

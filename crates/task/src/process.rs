@@ -12,7 +12,7 @@ use uapi::{Errno, Rlimit64};
 
 use crate::itimer::Itimer;
 use crate::signal::Group;
-use crate::thread::Thread;
+use crate::thread::{COMM_LEN, Thread};
 use crate::tree::Tree;
 use crate::usage::Accounts;
 
@@ -56,8 +56,10 @@ pub struct Process {
     pub(crate) exit_status: AtomicI32,
     /// setitimer(2) ITIMER_REAL and alarm(2).
     pub itimer: Itimer,
+    /// The name that its last thread had.
+    last_comm: SpinLock<[u8; COMM_LEN]>,
     /// What /proc/PID/exe names.
-    pub exe: SpinLock<Option<fs::Path>>,
+    pub exe: SpinLock<Option<Arc<fs::File>>>,
     /// When it was made, in clock ticks.
     pub started: u64,
     /// Bits of [`flag`].
@@ -107,7 +109,7 @@ pub(crate) struct Parts {
     pub signals: Group,
     pub credentials: Arc<Credentials>,
     pub limits: [Rlimit64; RLIM_NLIMITS],
-    pub exe: Option<fs::Path>,
+    pub exe: Option<Arc<fs::File>>,
     pub flags: u32,
     pub oom_adjust: i32,
 }
@@ -128,6 +130,7 @@ impl Process {
             state: AtomicU32::new(State::Alive as u32),
             exit_status: AtomicI32::new(0),
             itimer: Itimer::new(),
+            last_comm: SpinLock::new([0; COMM_LEN]),
             exe: SpinLock::new(parts.exe),
             started: hal::time::now(),
             flags: AtomicU32::new(parts.flags),
@@ -198,6 +201,11 @@ impl Process {
         self.state.store(state as u32, Ordering::Release);
     }
 
+    /// The name of a zombie.
+    pub(crate) fn last_comm(&self) -> [u8; COMM_LEN] {
+        *self.last_comm.lock()
+    }
+
     /// True for a set flag of [`flag`].
     pub fn has_flag(&self, flag: u32) -> bool {
         self.flags.load(Ordering::Relaxed) & flag != 0
@@ -252,6 +260,9 @@ impl Process {
         THREADS.fetch_sub(usize::from(gone.is_some()), Ordering::Relaxed);
         let last = threads.is_empty();
         drop(threads);
+        if last {
+            *self.last_comm.lock() = thread.comm();
+        }
         last && gone.is_some()
     }
 }

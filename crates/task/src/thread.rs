@@ -197,6 +197,11 @@ impl Thread {
     }
 }
 
+/// Names a descriptor table as the owner of record locks: they go with it.
+pub fn table_id(files: &Arc<FdTable>) -> u64 {
+    Arc::as_ptr(files).addr() as u64
+}
+
 /// A name as it is stored: cut to 15 bytes, padded with NUL.
 pub fn comm(name: &[u8]) -> [u8; COMM_LEN] {
     let mut comm = [0; COMM_LEN];
