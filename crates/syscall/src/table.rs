@@ -7,7 +7,6 @@
 //! say anything else than the code does.
 
 use hal::addr::UserAddr;
-use hal::calls::CallTable;
 use hal::task::UserFrame;
 use uapi::{Errno, Result};
 
@@ -149,8 +148,6 @@ pub struct Family {
     pub name: &'static str,
     /// Its calls, in the order of the source.
     pub calls: &'static [Call],
-    /// Puts its handlers into a table.
-    pub(crate) add: fn(CallTable) -> CallTable,
 }
 
 /// Declares a family: `fast` handlers take their arguments, `full` ones the whole [`UserFrame`]; `lacks` names what is

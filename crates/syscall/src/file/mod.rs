@@ -1,0 +1,9 @@
+//! Files.
+
+pub(crate) mod attr;
+pub(crate) mod copy;
+pub(crate) mod fd;
+mod iovec;
+pub(crate) mod path;
+pub(crate) mod poll;
+pub(crate) mod rw;

@@ -1,0 +1,146 @@
+//! The machine as a whole: uname(2), sysinfo(2), getrandom(2), getcpu(2), syslog(2), reboot(2).
+
+use alloc::string::String;
+
+use fs::cap;
+use hal::addr::{PAGE_SIZE, UserAddr};
+use hal::mem::frame;
+use hal::sync::SpinLock;
+use hal::user::{self, OutBuf};
+use hal::{hart, machine, time};
+use uapi::system::*;
+use uapi::{Errno, Result, Sysinfo, Utsname};
+
+use crate::caller::{need, put, put_opt};
+use crate::table::calls;
+
+calls! {
+    fast {
+        UNAME = uname;
+        SETHOSTNAME = sethostname;
+        SETDOMAINNAME = setdomainname;
+        SYSINFO = sysinfo, lacks "load averages";
+        GETRANDOM = getrandom;
+        GETCPU = getcpu;
+        REBOOT = reboot, lacks "suspend, kexec";
+    }
+    absent {
+        SYSLOG = EPERM, "the kernel's messages go to the console";
+        INIT_MODULE = EPERM, "there are no modules";
+        FINIT_MODULE = EPERM, "there are no modules";
+        DELETE_MODULE = EPERM, "there are no modules";
+        ACCT = ENOSYS, "as a kernel without it";
+        QUOTACTL = ENOSYS, "as a kernel without it";
+        BPF = ENOSYS, "as a kernel without it";
+        PERF_EVENT_OPEN = ENOSYS, "as a kernel without it";
+    }
+}
+
+/// A name of the system that can be set: bytes and length.
+struct Name {
+    bytes: [u8; HOST_NAME_MAX],
+    len: usize,
+}
+
+impl Name {
+    const fn new(name: &str) -> Self {
+        let mut bytes = [0; HOST_NAME_MAX];
+        let mut at = 0;
+        while at < name.len() {
+            bytes[at] = name.as_bytes()[at];
+            at += 1;
+        }
+        Self { bytes, len: name.len() }
+    }
+
+    fn text(&self) -> &[u8] {
+        self.bytes.get(..self.len).unwrap_or_default()
+    }
+}
+
+static HOST: SpinLock<Name> = SpinLock::new(Name::new("limen"));
+static DOMAIN: SpinLock<Name> = SpinLock::new(Name::new("(none)"));
+
+/// The host name, for `/proc/sys/kernel/hostname`.
+pub fn hostname() -> String {
+    String::from_utf8_lossy(HOST.lock().text()).into_owned()
+}
+
+fn uname(out: UserAddr) -> Result<()> {
+    let mut name = Utsname::default();
+    let fill = |field: &mut [u8; 65], text: &[u8]| {
+        if let Some(place) = field.get_mut(..text.len()) {
+            place.copy_from_slice(text);
+        }
+    };
+    fill(&mut name.sysname, b"Linux");
+    fill(&mut name.nodename, HOST.lock().text());
+    fill(&mut name.release, RELEASE.as_bytes());
+    fill(&mut name.version, concat!("#1 SMP Limen ", env!("CARGO_PKG_VERSION")).as_bytes());
+    fill(&mut name.machine, b"riscv64");
+    fill(&mut name.domainname, DOMAIN.lock().text());
+    put(out, &name)
+}
+
+fn set_name(name: &SpinLock<Name>, at: UserAddr, len: i32) -> Result<()> {
+    need(cap::SYS_ADMIN)?;
+    let len = usize::try_from(len).ok().filter(|&len| len <= HOST_NAME_MAX).ok_or(Errno::EINVAL)?;
+    let mut new = Name { bytes: [0; HOST_NAME_MAX], len };
+    user::copy_in(new.bytes.get_mut(..len).unwrap_or_default(), at)?;
+    *name.lock() = new;
+    Ok(())
+}
+
+fn sethostname(at: UserAddr, len: i32) -> Result<()> {
+    set_name(&HOST, at, len)
+}
+
+fn setdomainname(at: UserAddr, len: i32) -> Result<()> {
+    set_name(&DOMAIN, at, len)
+}
+
+fn sysinfo(out: UserAddr) -> Result<()> {
+    let memory = frame::stats();
+    put(
+        out,
+        &Sysinfo {
+            uptime: (time::now() / time::ticks_per_second()) as i64,
+            totalram: (memory.total * PAGE_SIZE) as u64,
+            freeram: (memory.free * PAGE_SIZE) as u64,
+            procs: u16::try_from(task::thread_total()).unwrap_or(u16::MAX),
+            mem_unit: 1,
+            ..Sysinfo::default()
+        },
+    )
+}
+
+/// getrandom(2): the generator is seeded before the first program runs, so that it never waits.
+fn getrandom(buf: UserAddr, len: usize, flags: u32) -> Result<usize> {
+    let both = GRND_RANDOM | GRND_INSECURE;
+    if flags & !(GRND_NONBLOCK | both) != 0 || flags & both == both {
+        return Err(Errno::EINVAL);
+    }
+    fs::random::read(&mut OutBuf::User(buf, len.min(i32::MAX as usize)))
+}
+
+fn getcpu(cpu: UserAddr, node: UserAddr, _unused: usize) -> Result<()> {
+    put_opt(cpu, &(hart::id() as u32))?;
+    put_opt(node, &0u32)
+}
+
+/// reboot(2). Power-off is how a program that runs the machine reports success.
+fn reboot(magic: u32, magic2: u32, command: u32, _arg: usize) -> Result<()> {
+    need(cap::SYS_BOOT)?;
+    let known = [LINUX_REBOOT_MAGIC2, LINUX_REBOOT_MAGIC2A, LINUX_REBOOT_MAGIC2B, LINUX_REBOOT_MAGIC2C];
+    if magic != LINUX_REBOOT_MAGIC1 || !known.contains(&magic2) {
+        return Err(Errno::EINVAL);
+    }
+    match command {
+        LINUX_REBOOT_CMD_POWER_OFF => machine::power_off(false),
+        LINUX_REBOOT_CMD_RESTART | LINUX_REBOOT_CMD_RESTART2 => machine::reboot(),
+        LINUX_REBOOT_CMD_HALT => machine::halt(),
+        // There is no keyboard whose combination could do anything.
+        LINUX_REBOOT_CMD_CAD_ON | LINUX_REBOOT_CMD_CAD_OFF => Ok(()),
+        _ => Err(Errno::EINVAL),
+    }
+}
