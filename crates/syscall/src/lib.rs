@@ -12,6 +12,7 @@
 extern crate alloc;
 
 mod caller;
+mod exec;
 mod file;
 mod futex;
 mod memory;
@@ -23,6 +24,7 @@ pub mod time;
 
 use hal::calls::CallTable;
 
+pub use exec::spawn_init;
 pub use system::hostname;
 pub use table::{Call, Family, Support};
 
@@ -50,6 +52,7 @@ families! {
     "Attributes of files" = file::attr;
     "Memory" = memory;
     "Processes and threads" = process::life;
+    "Programs" = exec;
     "Identity" = process::identity;
     "Limits and scheduling" = process::limits;
     "Process control" = process::prctl;
@@ -57,6 +60,11 @@ families! {
     "Time" = time;
     "Futexes" = futex;
     "The system" = system;
+}
+
+/// Connects the crates below with each other. Once at boot, before the first program.
+pub fn init() {
+    task::signal::set_trampoline(exec::vdso::trampoline);
 }
 
 #[cfg(test)]

@@ -98,6 +98,11 @@ impl Layout {
 }
 
 impl Aux {
+    /// Bytes of the vector.
+    pub fn size(&self) -> usize {
+        size_of_val(&self.vector(0, 0))
+    }
+
     /// Type and value, in Linux's order. The caches' geometry is not known: 0, as Linux says then.
     fn vector(&self, random: usize, execfn: usize) -> [[u64; 2]; 27] {
         let [uid, euid, gid, egid] = self.ids.map(u64::from);

@@ -42,11 +42,6 @@ impl Strings {
         core::iter::once(0).chain(behind).take(self.ends.len())
     }
 
-    /// The first string, without its NUL.
-    pub fn first(&self) -> Option<&[u8]> {
-        self.bytes.get(..(*self.ends.first()? as usize).checked_sub(1)?)
-    }
-
     fn spend(budget: &mut usize, bytes: usize) -> Result<()> {
         *budget = budget.checked_sub(bytes).ok_or(Errno::E2BIG)?;
         Ok(())
