@@ -3,45 +3,27 @@
 #![forbid(unsafe_code)]
 
 #[cfg(target_os = "none")]
-mod kernel {
-    use hal::boot::BootInfo;
-    use hal::calls::{Access, CallTable, Exception, Upcalls};
-    use hal::task::UserFrame;
+extern crate alloc;
 
-    extern "C" fn unknown(_: usize, _: usize, _: usize, _: usize, _: usize, _: usize) -> isize {
-        uapi::Errno::ENOSYS.to_ret()
-    }
+#[cfg(target_os = "none")]
+mod boot;
+#[cfg(target_os = "none")]
+mod clock;
+#[cfg(target_os = "none")]
+mod devices;
 
-    hal::kernel! {
-        calls: CallTable::new(unknown),
-        upcalls: Upcalls { main, secondary, exception, copy_fault, work, timer, external },
-    }
-
-    fn main(info: &'static BootInfo) -> ! {
-        hal::log!("limen: {} harts", info.hart_count);
-        for range in info.memory.as_slice() {
-            hal::log!("memory {:#x}+{:#x}", range.start, range.len);
-        }
-        hal::hart::start_others();
-        hal::log!("online {:#x}", hal::hart::online_mask());
-        let v: hal::boot::Ranges = info.memory.without(&info.reserved);
-        hal::log!("{:?}", v.as_slice());
-        panic!("enough");
-    }
-
-    fn secondary() -> ! {
-        loop {
-            hal::hart::idle();
-        }
-    }
-
-    fn exception(_: &mut UserFrame, _: Exception) {}
-    fn copy_fault(_: usize, _: Access) -> bool {
-        false
-    }
-    fn work(_: &mut UserFrame) {}
-    fn timer() {}
-    fn external() {}
+#[cfg(target_os = "none")]
+hal::kernel! {
+    calls: syscall::TABLE,
+    upcalls: hal::calls::Upcalls {
+        main: boot::main,
+        secondary: boot::secondary,
+        exception: task::fault::exception,
+        copy_fault: task::fault::copy_fault,
+        work: task::user_work,
+        timer: task::timer_interrupt,
+        external: devices::interrupt,
+    },
 }
 
 #[cfg(not(target_os = "none"))]
