@@ -181,6 +181,27 @@ pub fn online_mask() -> usize {
     ONLINE.load(Ordering::Acquire)
 }
 
+/// A set of harts, a bit each, shown as Linux shows one: `0-3,5`.
+#[derive(Clone, Copy, Debug)]
+pub struct List(pub usize);
+
+impl core::fmt::Display for List {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let (mut rest, mut comma) = (self.0, "");
+        while rest != 0 {
+            let first = rest.trailing_zeros();
+            let last = first + (!(rest >> first)).trailing_zeros() - 1;
+            match last - first {
+                0 => write!(f, "{comma}{first}")?,
+                _ => write!(f, "{comma}{first}-{last}")?,
+            }
+            rest &= usize::MAX.checked_shl(last + 1).unwrap_or(0);
+            comma = ",";
+        }
+        Ok(())
+    }
+}
+
 /// The hart with this index, for its counters. None when there is no such hart.
 pub fn get(index: usize) -> Option<&'static Hart> {
     if index < count() { HARTS.get(index) } else { None }
@@ -347,4 +368,18 @@ pub fn fence_i(harts: u64) {
 pub fn start_others() {
     #[cfg(target_os = "none")]
     arch::boot::start_others();
+}
+
+#[cfg(test)]
+mod tests {
+    use std::string::ToString;
+
+    use super::List;
+
+    #[test]
+    fn harts_are_listed_in_ranges() {
+        let text = |set: usize| List(set).to_string();
+        assert_eq!(text(0b1011_0111), "0-2,4-5,7");
+        assert_eq!((text(1), text(0), text(usize::MAX)), ("0".into(), "".into(), "0-63".into()));
+    }
 }
