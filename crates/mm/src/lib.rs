@@ -21,7 +21,7 @@ pub use hal::calls::Access;
 pub use object::Object;
 pub use space::{
     AddressSpace, Area, AreaName, FaultError, FutexKey, Layout, Limits, MapFlags, MapRequest, MappedFile, Program,
-    Source, Special, Usage,
+    Residency, Source, Special, Usage,
 };
 
 /// Makes this hart translate by the kernel's own table: no program's memory is mapped.

@@ -31,11 +31,11 @@ use hal::sync::SpinLock;
 use uapi::Errno;
 
 use area::{AreaFlags, AreaList, Backing, Vma};
-pub use area::{MappedFile, Special};
+pub use area::{MAX_AREAS, MappedFile, Special};
 pub use fault::FaultError;
-pub use layout::Layout;
+pub use layout::{Layout, MIN_ADDR};
 pub use map::{MapFlags, MapRequest, Source};
-pub use query::{Area, AreaName, FutexKey, Usage};
+pub use query::{Area, AreaName, FutexKey, Residency, Usage};
 
 use crate::object::Object;
 
@@ -68,6 +68,12 @@ pub struct Program {
     pub environment: (usize, usize),
     /// The auxiliary vector (`/proc/PID/auxv`).
     pub auxv: (usize, usize),
+    /// The program's instructions, and its data, as `/proc/PID/stat` shows them.
+    pub code: (usize, usize),
+    /// Initialised data.
+    pub data: (usize, usize),
+    /// The stack pointer that the program started with.
+    pub stack: usize,
     /// The vDSO's ELF header; 0 without one.
     pub vdso: usize,
 }
@@ -226,7 +232,7 @@ impl Inner {
         if self.areas.get(i).is_none_or(|area| area.start >= addr) {
             return Ok(());
         }
-        if self.areas.len() >= area::MAX_AREAS {
+        if self.areas.len() >= MAX_AREAS {
             return Err(Errno::ENOMEM);
         }
         self.areas.reserve(1)?;

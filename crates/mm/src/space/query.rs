@@ -56,7 +56,7 @@ pub struct Usage {
     pub shared: usize,
     /// The most that was resident.
     pub peak: usize,
-    /// Executable areas of files.
+    /// Executable areas that cannot be written to.
     pub text: usize,
     /// Private writable areas, the stack not counted.
     pub data: usize,
@@ -64,6 +64,23 @@ pub struct Usage {
     pub stack: usize,
     /// Page tables.
     pub tables: usize,
+    /// Start of the heap, as an address.
+    pub brk: usize,
+}
+
+/// What of a range is in memory, in pages, as `/proc/PID/smaps` shows it.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Residency {
+    /// All pages.
+    pub pages: usize,
+    /// Those that are private to the program or to programs that were forked from one another.
+    pub anonymous: usize,
+    /// Those that nobody else maps.
+    pub sole: usize,
+    /// Bytes, each page divided by the number of its mappings.
+    pub share: usize,
+    /// The same for `anonymous` alone.
+    pub anonymous_share: usize,
 }
 
 /// What two futex calls must have in common to meet (futex(2)).
@@ -119,6 +136,7 @@ impl AddressSpace {
             shared: inner.shared,
             peak: inner.peak.max(inner.shared + inner.private),
             tables: inner.table.table_pages(),
+            brk: inner.brk_start,
             ..Usage::default()
         };
         for area in inner.areas.iter() {
@@ -126,11 +144,30 @@ impl AddressSpace {
                 usage.stack += area.pages();
             } else if area.prot.writable() && !area.is_shared() {
                 usage.data += area.pages();
-            } else if area.prot.executable() && area.file.is_some() {
+            } else if area.prot.executable() && !area.prot.writable() {
                 usage.text += area.pages();
             }
         }
         usage
+    }
+
+    /// What of `start..end` (page-aligned) is in memory; pages that the system keeps anyhow are not counted.
+    pub fn residency(&self, start: usize, end: usize) -> Residency {
+        let mut sum = Residency::default();
+        self.inner.lock().table.walk_range(start, end, |_, entry| {
+            let value = entry.load();
+            let Some(frame) = entry.frame().filter(|_| !value.is_borrowed()) else { return };
+            // References that are no mappings: the handle here and the object's own.
+            let mappings = frame.refcount().saturating_sub(1 + u32::from(!value.is_private())).max(1) as usize;
+            sum.pages += 1;
+            sum.sole += usize::from(mappings == 1);
+            sum.share += PAGE_SIZE / mappings;
+            if value.is_private() {
+                sum.anonymous += 1;
+                sum.anonymous_share += PAGE_SIZE / mappings;
+            }
+        });
+        sum
     }
 
     /// The key of the futex word at `addr`; `private` as FUTEX_PRIVATE_FLAG says.

@@ -400,3 +400,26 @@ fn only_so_many_areas_fit() {
     assert!(ranges(&space).len() <= 65_530);
     space.munmap(at, 4 * 65_536 * P).unwrap();
 }
+
+#[test]
+fn pages_in_memory_are_shared_out_among_those_who_map_them() {
+    let _arena = arena();
+    let parent = space();
+    let own = parent.mmap(anonymous(0, 4 * P, RW, 0)).unwrap();
+    let object = Object::new().unwrap();
+    object.write(0, &mut InBuf::Kernel(&[1; P])).unwrap();
+    let mapped = parent.mmap(file(&object, 0, P, PROT_READ, MAP_SHARED)).unwrap();
+    parent.write_remote(own, &[1; 2 * P]);
+    read(&parent, mapped, 1);
+    // A page of zeroes that was only read is nobody's.
+    read(&parent, own + 3 * P, 1);
+    let alone = Residency { pages: 2, anonymous: 2, sole: 2, share: 2 * P, anonymous_share: 2 * P };
+    assert_eq!(parent.residency(own, own + 4 * P), alone);
+    assert_eq!(parent.residency(mapped, mapped + P), Residency { pages: 1, sole: 1, share: P, ..Residency::default() });
+    let child = parent.fork().unwrap();
+    child.write_remote(own, b"x");
+    read(&child, mapped, 1);
+    let halves = Residency { pages: 2, anonymous: 2, sole: 1, share: P + P / 2, anonymous_share: P + P / 2 };
+    assert_eq!(parent.residency(own, own + 4 * P), halves);
+    assert_eq!(child.residency(mapped, mapped + P), Residency { pages: 1, share: P / 2, ..Residency::default() });
+}
