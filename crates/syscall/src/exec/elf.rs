@@ -139,6 +139,14 @@ fn interp(p: &Phdr) -> Result<(u64, usize)> {
 }
 
 impl Image {
+    /// From the first to the last byte that the file gives segments with one of `flags`, moved by `bias`; (0, 0) when
+    /// there are none.
+    pub fn extent(&self, bias: usize, flags: u32) -> (usize, usize) {
+        let chosen = || self.segments.iter().filter(|s| s.flags & flags != 0);
+        let start = chosen().map(|s| s.vaddr).min().map_or(0, |at| at.wrapping_add(bias));
+        (start, chosen().map(|s| s.vaddr + s.filesz).max().map_or(0, |at| at.wrapping_add(bias)))
+    }
+
     fn load(&mut self, p: &Phdr, header: &Ehdr, limit: usize) -> Result<()> {
         if p.p_memsz == 0 {
             return if p.p_filesz == 0 { Ok(()) } else { Err(Errno::ENOEXEC) };

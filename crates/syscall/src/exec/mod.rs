@@ -23,6 +23,7 @@ use hal::task::UserFrame;
 use hal::user::OutBuf;
 use mm::{AddressSpace, Layout as Places, Limits};
 use task::{current, process_flag};
+use uapi::elf::{PF_W, PF_X};
 use uapi::fs::{MS_NOSUID, S_ISGID, S_ISUID, S_IXGRP};
 use uapi::open::{AT_EMPTY_PATH, AT_FDCWD, AT_SYMLINK_NOFOLLOW, O_RDWR};
 use uapi::resource::RLIMIT_STACK;
@@ -236,6 +237,9 @@ impl Request<'_> {
             arguments: (layout.arguments, layout.arguments + self.argv.bytes().len()),
             environment: (layout.environment, layout.environment + self.envp.bytes().len()),
             auxv: (layout.sp + words - aux.size(), layout.sp + words),
+            code: image.extent(bias, PF_X),
+            data: image.extent(bias, PF_W),
+            stack: layout.sp,
             vdso,
         });
         Ok((mm, UserFrame::start(pc, layout.sp)))
