@@ -466,6 +466,19 @@ macro_rules! current_task {
             }
         }
 
+        impl Current {
+            /// A counted reference to the running task.
+            #[inline]
+            pub fn arc(self) -> alloc::sync::Arc<$task> {
+                // SAFETY: the pointer came from an `Arc` in `tie`, and the scheduler holds a reference while the task
+                // runs, so there is one to count up from.
+                unsafe {
+                    alloc::sync::Arc::increment_strong_count(self.0);
+                    alloc::sync::Arc::from_raw(self.0)
+                }
+            }
+        }
+
         /// The running task. Panics in tests on the host, which run none.
         #[inline]
         pub fn current() -> Current {

@@ -41,10 +41,16 @@ impl WaitQueue {
     /// Registers `waker`; it stays until [`WaitQueue::remove`], however often it is woken. The caller looks at its
     /// condition *after* this.
     pub fn add(&self, waker: &Waker) -> WaitEntry {
+        self.add_owned(waker.clone())
+    }
+
+    /// As [`WaitQueue::add`], for a waker that the caller does not need itself.
+    #[inline]
+    pub fn add_owned(&self, waker: Waker) -> WaitEntry {
         let mut waiters = self.waiters.lock();
         let id = waiters.next;
         waiters.next += 1;
-        waiters.list.push((id, waker.clone()));
+        waiters.list.push((id, waker));
         // SeqCst pairs with the load in `wake_all`: either the waker sees this count, or this waiter sees the change.
         self.count.store(waiters.list.len(), Ordering::SeqCst);
         WaitEntry(id)
