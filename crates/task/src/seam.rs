@@ -5,6 +5,7 @@
 //! [`crate::sched`]).
 
 use alloc::sync::Arc;
+use core::task::Waker;
 
 use hal::addr::UserAddr;
 use hal::calls::Access;
@@ -23,11 +24,10 @@ pub(crate) fn about_to_run(next: &Arc<Thread>) -> Current {
 }
 
 impl Current {
-    /// A counted reference to the running thread.
+    /// What wakes the running thread.
     #[inline]
-    pub fn arc(self) -> Arc<Thread> {
-        // The running thread is alive, so the upgrade succeeds; the panic path is for a broken scheduler.
-        self.me.upgrade().expect("the running thread is alive")
+    pub fn waker(self) -> Waker {
+        Waker::from(self.arc())
     }
 }
 

@@ -1,8 +1,7 @@
 //! A thread: what the scheduler runs and a signal can be aimed at.
 
-use alloc::sync::{Arc, Weak};
+use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
-use core::task::Waker;
 
 use fs::{FdTable, FsContext};
 use hal::sync::SpinLock;
@@ -60,7 +59,6 @@ pub enum Restart {
 
 /// A thread. Shared by reference count: by its process, by the table of numbers, and by whoever will wake it.
 pub struct Thread {
-    pub(crate) me: Weak<Thread>,
     /// Kernel stack, saved registers and work bits.
     pub context: Context,
     /// The thread group.
@@ -106,8 +104,7 @@ pub(crate) struct Parts {
 
 impl Thread {
     pub(crate) fn new(parts: Parts) -> Arc<Self> {
-        let thread = Arc::new_cyclic(|me| Self {
-            me: me.clone(),
+        let thread = Arc::new(Self {
             context: parts.context,
             process: parts.process,
             tid: AtomicU32::new(parts.tid),
@@ -189,11 +186,6 @@ impl Thread {
     /// Takes the word left for restart_syscall(2).
     pub fn take_restart(&self) -> Restart {
         core::mem::take(&mut *self.restart.lock())
-    }
-
-    /// What wakes this thread.
-    pub fn waker(&self) -> Waker {
-        self.me.upgrade().map_or_else(|| Waker::noop().clone(), Waker::from)
     }
 }
 

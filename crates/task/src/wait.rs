@@ -39,13 +39,13 @@ pub fn wait_on<T>(
     if let Some(value) = condition() {
         return Ok(value);
     }
-    let entry = queue.add(&current().waker());
+    let entry = queue.add_owned(current().waker());
     let result = wait(sleep, deadline, condition);
     queue.remove(entry);
     result
 }
 
-/// As [`wait_on`], for a caller that has registered [`crate::Thread::waker`] itself, on any number of queues
+/// As [`wait_on`], for a caller that has registered [`crate::Current::waker`] itself, on any number of queues
 /// (poll(2)), and takes the registrations back afterwards.
 pub fn wait<T>(sleep: Sleep, deadline: Option<u64>, mut condition: impl FnMut() -> Option<T>) -> Result<T, Errno> {
     let me = current();

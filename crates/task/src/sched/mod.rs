@@ -41,8 +41,8 @@ pub use entity::Sched;
 use entity::{DEAD, NOTIFIED, PARKED, RUNNING};
 use queue::{RunQueue, Virtual};
 
-/// A slice: how long a thread runs before another that waits is looked at. 4 ms.
-const SLICE_PER_SECOND: u64 = 250;
+/// A slice: how long a thread runs before another that waits is looked at. A second has 2^8 of them.
+const SLICE_SHIFT: u32 = 8;
 
 struct Run {
     queue: RunQueue<Arc<Thread>>,
@@ -87,7 +87,7 @@ static IDLE: AtomicUsize = AtomicUsize::new(0);
 
 #[inline]
 fn slice() -> u64 {
-    hal::time::ticks_per_second() / SLICE_PER_SECOND
+    hal::time::ticks_per_second() >> SLICE_SHIFT
 }
 
 /// How far behind a woken thread may start: half a slice.
@@ -253,7 +253,9 @@ fn steal(run: &mut Run) -> bool {
 #[inline]
 fn ensure_tick(cpu: &Cpu, now: u64) {
     if cpu.tick.load(Ordering::Relaxed) == u64::MAX {
-        let at = now + slice();
+        // With a hart idle, who waits here for long should rather run there: that is looked at sooner.
+        let idle = IDLE.load(Ordering::Relaxed) != 0;
+        let at = now + if idle { slice() / 16 } else { slice() };
         cpu.tick.store(at, Ordering::Relaxed);
         timer::arm(at);
     }
@@ -278,10 +280,10 @@ pub fn timer_interrupt() {
     cpu.vruntime.store(vruntime, Ordering::Relaxed);
     if first < vruntime {
         running.context.raise(Work::RESCHED);
-    } else {
-        drop(run);
-        ensure_tick(cpu, now);
     }
+    drop(run);
+    call_for_help();
+    ensure_tick(cpu, now);
 }
 
 /// Serves RESCHED on the way to user mode.
@@ -320,8 +322,12 @@ pub(crate) fn leave_for_ever() -> ! {
 
 impl Thread {
     /// Lets the thread run if it sleeps; marks it otherwise, so that its next sleep ends at once.
-    #[inline]
     pub fn wake(self: &Arc<Self>) {
+        self.wake_from(false);
+    }
+
+    #[inline]
+    fn wake_from(self: &Arc<Self>, follow: bool) {
         let state = &self.sched.state;
         let mut seen = PARKED;
         loop {
@@ -333,7 +339,7 @@ impl Thread {
                 _ => return,
             };
             match state.compare_exchange_weak(seen, new, Ordering::AcqRel, Ordering::Acquire) {
-                Ok(PARKED) => return enqueue(self.clone()),
+                Ok(PARKED) => return enqueue(self.clone(), follow),
                 Ok(_) => return,
                 Err(now) => seen = now,
             }
@@ -352,7 +358,7 @@ impl Thread {
     /// Restricts the thread to the harts in `mask`, which has one that is online. It moves at its next wake-up or
     /// return to user mode; at once if it is the caller.
     pub fn set_affinity(self: &Arc<Self>, mask: usize) {
-        self.sched.affinity.store(mask, Ordering::Relaxed);
+        self.sched.affinity.store(mask & hart::online_mask(), Ordering::Relaxed);
         let me = current();
         if core::ptr::eq(&raw const **self, &raw const *me) {
             move_to_allowed(me);
@@ -368,51 +374,67 @@ impl Thread {
 /// Moves the running thread to a hart that it may use. It parks, and a timer that is due already wakes it: interrupts
 /// are off, so that happens when the hart has left it, and the wake-up chooses the hart anew.
 fn move_to_allowed(me: Current) {
-    while me.sched.affinity() & hart::online_mask() & 1 << hart::id() == 0 {
+    while me.sched.affinity() & 1 << hart::id() == 0 {
         let alarm = timer::add(hal::time::now(), me.arc());
         park(me, Sleep::Deep);
         timer::cancel(alarm);
     }
 }
 
-/// Puts a thread that was taken out of PARKED into a queue.
-fn enqueue(thread: Arc<Thread>) {
+/// Puts a thread that was taken out of PARKED into a queue. `follow`: its waker seems about to sleep.
+fn enqueue(thread: Arc<Thread>, follow: bool) {
     let here = hart::id();
     let sched = &thread.sched;
     let target = if thread.context.on_hart() {
         sched.hart()
     } else {
-        let allowed = sched.affinity() & hart::online_mask();
-        place::choose(sched.hart(), here, IDLE.load(Ordering::Relaxed), allowed)
+        let follow = follow && CPUS.at(here).waiting.load(Ordering::Relaxed) == 0;
+        place::choose(sched.hart(), here, IDLE.load(Ordering::Relaxed), sched.affinity(), follow)
     };
-    let cpu = CPUS.at(target);
-    let no_tick = cpu.tick.load(Ordering::Relaxed) == u64::MAX;
-    let mut run = cpu.run.lock();
-    if target == here
-        && no_tick
-        && !run.is_idling()
-        && let Some(running) = &run.current
-    {
-        // Without a tick nobody has charged the running thread for as long as it ran alone.
-        let now = hal::time::now();
-        cpu.vruntime.store(running.sched.charge(now), Ordering::Relaxed);
-        ensure_tick(cpu, now);
+    if target == here {
+        enqueue_here(thread, here);
+    } else {
+        enqueue_there(thread, target);
     }
+}
+
+#[inline]
+fn enqueue_here(thread: Arc<Thread>, here: usize) {
+    let cpu = CPUS.at(here);
+    let tick = cpu.tick.load(Ordering::Relaxed);
+    let mut run = cpu.run.lock();
     if run.queue.is_empty() && !run.is_idling() {
+        if tick == u64::MAX
+            && let Some(running) = &run.current
+        {
+            // Without a tick nobody has charged the running thread for as long as it ran alone.
+            let now = hal::time::now();
+            cpu.vruntime.store(running.sched.charge(now), Ordering::Relaxed);
+            ensure_tick(cpu, now);
+        }
         run.queue.raise_floor(cpu.vruntime.load(Ordering::Relaxed));
     }
     let at = thread.sched.place(run.queue.floor(), bonus());
     run.queue.push(at, thread);
-    cpu.waiting.store(run.queue.len(), Ordering::SeqCst);
-    let preempts = at.saturating_add(grain()) < cpu.vruntime.load(Ordering::Relaxed);
-    if target == here {
-        if preempts && let Some(running) = &run.current {
-            running.context.raise(Work::RESCHED);
-        }
-        return;
+    cpu.waiting.store(run.queue.len(), Ordering::Relaxed);
+    if at.saturating_add(grain()) < cpu.vruntime.load(Ordering::Relaxed)
+        && let Some(running) = &run.current
+    {
+        running.context.raise(Work::RESCHED);
     }
-    let claimed = IDLE.fetch_and(!(1 << target), Ordering::SeqCst) >> target & 1 != 0;
-    let disturb = !claimed && (preempts || no_tick);
+}
+
+#[cold]
+fn enqueue_there(thread: Arc<Thread>, target: usize) {
+    let cpu = CPUS.at(target);
+    let mut run = cpu.run.lock();
+    let at = thread.sched.place(run.queue.floor(), bonus());
+    run.queue.push(at, thread);
+    // Before the look at IDLE, for every hart: an idle one looks at its queue after it has said so.
+    cpu.waiting.store(run.queue.len(), Ordering::SeqCst);
+    let claimed = claim_idle(target);
+    let preempts = at.saturating_add(grain()) < cpu.vruntime.load(Ordering::Relaxed);
+    let disturb = !claimed && (preempts || cpu.tick.load(Ordering::Relaxed) == u64::MAX);
     if disturb && let Some(running) = &run.current {
         // It is busy: it looks at its queue on the way to user mode, and arms its tick.
         running.context.raise(Work::RESCHED);
@@ -423,18 +445,38 @@ fn enqueue(thread: Arc<Thread>) {
     }
 }
 
+/// Takes a hart out of the idle ones; the caller interrupts it if this is true.
+fn claim_idle(target: usize) -> bool {
+    IDLE.fetch_and(!(1 << target), Ordering::SeqCst) >> target & 1 != 0
+}
+
+/// Interrupts an idle hart, if there is one, so that it takes what waits here.
+fn call_for_help() {
+    let idle = IDLE.load(Ordering::Relaxed) & !(1 << hart::id());
+    if idle != 0 {
+        let helper = idle.trailing_zeros() as usize;
+        if claim_idle(helper) {
+            hart::send_reschedule(helper);
+        }
+    }
+}
+
 /// Starts a new thread.
 pub(crate) fn start(thread: &Arc<Thread>) {
     thread.wake();
 }
 
+/// Wake-ups through a wait queue come from system calls that pass data on (pipes, terminals, exits), whose callers mostly
+/// wait for the answer next: the woken thread is queued behind them. If they do not, the tick finds it another hart.
+
 impl alloc::task::Wake for Thread {
     fn wake(self: Arc<Self>) {
-        Thread::wake(&self);
+        self.wake_from(true);
     }
 
+    #[inline]
     fn wake_by_ref(self: &Arc<Self>) {
-        Thread::wake(self);
+        self.wake_from(true);
     }
 }
 

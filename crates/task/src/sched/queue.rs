@@ -35,9 +35,12 @@ pub fn place(own: Virtual, floor: Virtual, bonus: Virtual) -> Virtual {
     own.clamp(floor.saturating_sub(bonus), floor.saturating_add(bonus))
 }
 
-/// The runnable tasks of a hart but the one that runs.
+/// The runnable tasks of a hart but the one that runs. The first lies outside the deque: while two tasks hand over to
+/// each other, the deque is not touched.
 pub struct RunQueue<T> {
-    entries: VecDeque<(Virtual, T)>,
+    /// None: the queue is empty.
+    first: Option<(Virtual, T)>,
+    rest: VecDeque<(Virtual, T)>,
     floor: Virtual,
 }
 
@@ -50,24 +53,24 @@ impl<T> Default for RunQueue<T> {
 impl<T> RunQueue<T> {
     /// An empty queue.
     pub const fn new() -> Self {
-        Self { entries: VecDeque::new(), floor: START }
+        Self { first: None, rest: VecDeque::new(), floor: START }
     }
 
     /// Makes room for `total` entries; false when there is no memory.
     pub fn reserve(&mut self, total: usize) -> bool {
-        self.entries.try_reserve(total.saturating_sub(self.entries.len())).is_ok()
+        self.rest.try_reserve(total.saturating_sub(self.rest.len())).is_ok()
     }
 
     /// Runnable tasks waiting.
     #[inline]
     pub fn len(&self) -> usize {
-        self.entries.len()
+        usize::from(self.first.is_some()) + self.rest.len()
     }
 
     /// True when nobody waits.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+        self.first.is_none()
     }
 
     /// The virtual time that this hart has reached; it never goes back.
@@ -85,32 +88,52 @@ impl<T> RunQueue<T> {
     /// The smallest virtual time that waits.
     #[inline]
     pub fn first(&self) -> Option<Virtual> {
-        self.entries.front().map(|(at, _)| *at)
+        self.first.as_ref().map(|(at, _)| *at)
     }
 
     /// Adds a task, behind all with the same virtual time.
     #[inline]
     pub fn push(&mut self, at: Virtual, task: T) {
-        if self.entries.back().is_none_or(|(last, _)| *last <= at) {
-            self.entries.push_back((at, task));
+        if self.first.is_none() {
+            self.first = Some((at, task));
         } else {
-            let index = self.entries.partition_point(|(other, _)| *other <= at);
-            self.entries.insert(index, (at, task));
+            self.push_behind(at, task);
+        }
+    }
+
+    fn push_behind(&mut self, at: Virtual, task: T) {
+        match &mut self.first {
+            Some(first) if at < first.0 => {
+                let old = core::mem::replace(first, (at, task));
+                self.rest.push_front(old);
+            }
+            _ if self.rest.back().is_none_or(|(last, _)| *last <= at) => self.rest.push_back((at, task)),
+            _ => {
+                let index = self.rest.partition_point(|(other, _)| *other <= at);
+                self.rest.insert(index, (at, task));
+            }
         }
     }
 
     /// Takes the task with the smallest virtual time, and moves the hart's time on to it.
     #[inline]
     pub fn pop(&mut self) -> Option<(Virtual, T)> {
-        let (at, task) = self.entries.pop_front()?;
-        self.floor = self.floor.max(at);
+        let (at, task) = self.first.take()?;
+        if !self.rest.is_empty() {
+            self.first = self.rest.pop_front();
+        }
+        self.raise_floor(at);
         Some((at, task))
     }
 
     /// Takes the last task that `wanted` accepts: the one that this hart would serve latest.
     pub fn take_last(&mut self, mut wanted: impl FnMut(&T) -> bool) -> Option<T> {
-        let index = self.entries.iter().rposition(|(_, task)| wanted(task))?;
-        self.entries.remove(index).map(|(_, task)| task)
+        if let Some(index) = self.rest.iter().rposition(|(_, task)| wanted(task)) {
+            return self.rest.remove(index).map(|(_, task)| task);
+        }
+        let first = self.first.take_if(|(_, task)| wanted(task))?;
+        self.first = self.rest.pop_front();
+        Some(first.1)
     }
 }
 
@@ -153,6 +176,10 @@ mod tests {
             }
             let mut want: std::vec::Vec<_> = times.iter().copied().enumerate().map(|(i, at)| (at, i)).collect();
             want.sort();
+            prop_assert_eq!(q.len(), want.len());
+            let stolen = q.take_last(|i| i % 3 == 0);
+            prop_assert_eq!(stolen, want.iter().rev().map(|w| w.1).find(|i| i % 3 == 0));
+            want.retain(|w| Some(w.1) != stolen);
             let got: std::vec::Vec<_> = std::iter::from_fn(|| q.pop()).collect();
             prop_assert_eq!(got, want);
         }
