@@ -158,6 +158,11 @@ impl AddressSpace {
         &self.space
     }
 
+    /// riscv_flush_icache(2): what was stored to this space's memory is what its programs execute, on all harts.
+    pub fn flush_icache(&self) {
+        self.space.flush_icache();
+    }
+
     /// The addresses drawn at exec.
     pub fn layout(&self) -> Layout {
         self.inner.lock().layout

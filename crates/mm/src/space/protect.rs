@@ -36,7 +36,12 @@ impl AddressSpace {
                 }
                 start = area.start;
             }
-            let result = inner.protect(start, end, rights(prot));
+            let rights = rights(prot);
+            if rights.executable() {
+                // Pages that the kernel filled may be mapped already.
+                inner.table.space().flush_icache();
+            }
+            let result = inner.protect(start, end, rights);
             inner.merge(start, end);
             result
         })

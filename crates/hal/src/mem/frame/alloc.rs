@@ -151,6 +151,7 @@ pub unsafe fn init(free: &[(PhysAddr, usize)], reserved: &[(PhysAddr, usize)]) {
         for number in first..end {
             meta(number).reset(Kind::Reserved as u8, 0);
             meta(number).refs.store(1, Ordering::Relaxed);
+            meta(number).code.store(0, Ordering::Relaxed);
         }
         bump(&IN_USE[Kind::Reserved as usize], (end - first) as isize);
     }
@@ -196,6 +197,7 @@ pub(super) fn single(kind: Kind) -> Option<NonZeroU32> {
     drop(allocator);
     meta.refs.store(1, Ordering::Relaxed);
     meta.kind.store(kind as u8, Ordering::Relaxed);
+    meta.code.store(0, Ordering::Relaxed);
     NonZeroU32::new(number)
 }
 

@@ -52,8 +52,8 @@ pub(in crate::mem) struct Meta {
     pub kind: AtomicU8,
     /// log2 of the block's frames, in the first frame of a block.
     pub order: AtomicU8,
-    /// Slab pages: size class and objects in use.
-    pub class: AtomicU16,
+    /// 1 if harts that fetch from the page see all that the kernel wrote to it (see `tlb::code`).
+    pub code: AtomicU16,
     /// Next in a list of the allocator, of a batch or of the heap; 0 ends it.
     pub next: AtomicU32,
     /// Previous in a doubly linked list.

@@ -107,10 +107,29 @@ impl Frame {
         (meta.owner.load(Ordering::Relaxed), meta.index.load(Ordering::Relaxed))
     }
 
+    /// Whether every hart fetches what the kernel wrote here, or will have fenced before it can.
+    #[inline]
+    pub(in crate::mem) fn is_code_synced(&self) -> bool {
+        meta(self.0.get()).code.load(Ordering::Acquire) != 0
+    }
+
+    /// What [`Frame::is_code_synced`] says from now on, until the kernel writes to the page again.
+    #[inline]
+    pub(in crate::mem) fn set_code_synced(&self) {
+        meta(self.0.get()).code.store(1, Ordering::Release);
+    }
+
+    /// The kernel writes to the page.
+    #[inline]
+    fn written(&self) {
+        meta(self.0.get()).code.store(0, Ordering::Relaxed);
+    }
+
     /// Overwrites the whole page with that of `source`.
     #[inline]
     pub fn copy_from_frame(&self, source: &Frame) {
         if self.0 != source.0 {
+            self.written();
             // SAFETY: different pages, both alive by the handles; no Rust reference ever points into a frame.
             unsafe { page::copy(self.ptr(), source.ptr()) };
         }
@@ -128,6 +147,7 @@ impl Frame {
     #[inline]
     pub fn write(&self, offset: usize, src: &[u8]) {
         assert!(offset <= PAGE_SIZE && src.len() <= PAGE_SIZE - offset);
+        self.written();
         // SAFETY: as in `read`.
         unsafe { core::ptr::copy_nonoverlapping(src.as_ptr(), self.ptr().add(offset), src.len()) }
     }
@@ -136,6 +156,7 @@ impl Frame {
     #[inline]
     pub fn zero_range(&self, offset: usize, len: usize) {
         assert!(offset <= PAGE_SIZE && len <= PAGE_SIZE - offset);
+        self.written();
         // SAFETY: in the page by the assertion; no Rust reference points into a frame.
         unsafe { core::ptr::write_bytes(self.ptr().add(offset), 0, len) }
     }
@@ -156,6 +177,7 @@ impl Frame {
     #[inline]
     pub fn with_bytes_mut<R>(&self, offset: usize, len: usize, f: impl FnOnce(&mut [u8]) -> R) -> R {
         assert!(offset <= PAGE_SIZE && len <= PAGE_SIZE - offset);
+        self.written();
         // SAFETY: as in `with_bytes`. Two such slices can exist on two harts when two programs write to one file at
         // once; the bytes are then a mixture, as in Linux, and nothing but these bytes depends on them.
         f(unsafe { core::slice::from_raw_parts_mut(self.ptr().add(offset), len) })

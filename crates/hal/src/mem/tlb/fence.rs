@@ -26,6 +26,8 @@ pub enum Reason {
     Rollover,
     /// A kernel mapping changed.
     Kernel,
+    /// Pages were filled that programs may execute.
+    Code,
 }
 
 /// How much a fence covers.
@@ -40,11 +42,13 @@ pub enum Form {
     All,
     /// A request to other harts.
     Remote,
+    /// `fence.i`.
+    Fetch,
 }
 
 impl Reason {
     /// All reasons with the names that `/proc/limen/boundary` shows.
-    pub const ALL: [(Self, &'static str); 9] = [
+    pub const ALL: [(Self, &'static str); 10] = [
         (Self::Unmap, "unmap"),
         (Self::Protect, "protect"),
         (Self::Widen, "widen"),
@@ -54,13 +58,19 @@ impl Reason {
         (Self::Switch, "switch"),
         (Self::Rollover, "rollover"),
         (Self::Kernel, "kernel"),
+        (Self::Code, "code"),
     ];
 }
 
 impl Form {
     /// All forms with the names that `/proc/limen/boundary` shows.
-    pub const ALL: [(Self, &'static str); 4] =
-        [(Self::Page, "page"), (Self::Asid, "asid"), (Self::All, "all"), (Self::Remote, "remote")];
+    pub const ALL: [(Self, &'static str); 5] = [
+        (Self::Page, "page"),
+        (Self::Asid, "asid"),
+        (Self::All, "all"),
+        (Self::Remote, "remote"),
+        (Self::Fetch, "fetch"),
+    ];
 }
 
 static COUNTS: [[[Counter; Form::ALL.len()]; Reason::ALL.len()]; MAX_HARTS] =
@@ -72,7 +82,7 @@ pub fn fences(hart: usize, reason: Reason, form: Form) -> u64 {
 }
 
 #[inline]
-fn count(reason: Reason, form: Form) {
+pub(super) fn count(reason: Reason, form: Form) {
     COUNTS[hart::id()][reason as usize][form as usize].add(1);
 }
 

@@ -17,6 +17,7 @@
 //! (Privileged specification, supervisor chapter, sfence.vma: invalid-to-valid and permission increases may be lazy.)
 
 mod asid;
+mod code;
 mod fence;
 mod gather;
 
@@ -49,6 +50,8 @@ pub struct Space {
     running: AtomicU64,
     /// Raised by each change that owes a fence.
     generation: AtomicU32,
+    /// Fills that every hart running the space has fenced for (see [`code`]).
+    code: AtomicU32,
     /// The generation up to which each hart has flushed.
     seen: [AtomicU32; MAX_HARTS],
 }
@@ -86,6 +89,7 @@ impl Space {
             context: AtomicU64::new(0),
             running: AtomicU64::new(0),
             generation: AtomicU32::new(0),
+            code: AtomicU32::new(0),
             seen: [const { AtomicU32::new(0) }; MAX_HARTS],
         })
         .ok()
@@ -125,6 +129,7 @@ impl Space {
         self.running.fetch_or(1 << hart, Ordering::SeqCst);
         fence(Ordering::SeqCst);
         let number = asid::activate(self, hart);
+        code::enter(hart);
         let generation = self.generation.load(Ordering::SeqCst);
         fence::write_satp(mode().satp_bits() | number << 44 | self.root as usize);
         if number == 0 {
