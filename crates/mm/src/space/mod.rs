@@ -330,4 +330,6 @@ impl Drop for AddressSpace {
 #[cfg(test)]
 mod model;
 #[cfg(test)]
+mod stress;
+#[cfg(test)]
 mod tests;

@@ -47,7 +47,6 @@ struct Allocator {
     zeroed_len: usize,
     lists: [u32; MAX_ORDER + 1],
     ranges: [Range; MAX_RANGES],
-    free: usize,
     reserve: usize,
 }
 
@@ -58,14 +57,13 @@ static ALLOCATOR: SpinLock<Allocator> = SpinLock::new(Allocator {
     zeroed_len: 0,
     lists: [0; MAX_ORDER + 1],
     ranges: [NO_RANGE; MAX_RANGES],
-    free: 0,
     reserve: 0,
 });
 
 /// Reserved ranges as (first, end) frame numbers; written by [`init`] alone.
 static RESERVED: [(AtomicU32, AtomicU32); MAX_RANGES] = [const { (AtomicU32::new(0), AtomicU32::new(0)) }; MAX_RANGES];
 static ZERO_PAGE: AtomicU32 = AtomicU32::new(0);
-/// Mirrors of counts that are exact under the allocator's lock, to be read without it.
+/// Counts: written under the allocator's lock, read without it.
 static FREE_FRAMES: AtomicUsize = AtomicUsize::new(0);
 static TOTAL: AtomicUsize = AtomicUsize::new(0);
 static IN_USE: [AtomicUsize; KINDS] = [const { AtomicUsize::new(0) }; KINDS];
@@ -155,10 +153,9 @@ pub unsafe fn init(free: &[(PhysAddr, usize)], reserved: &[(PhysAddr, usize)]) {
         }
         bump(&IN_USE[Kind::Reserved as usize], (end - first) as isize);
     }
-    let total = ranges[..used].iter().map(|r| (r.end - r.start) as usize).sum();
+    let total: usize = ranges[..used].iter().map(|r| (r.end - r.start) as usize).sum();
     let mut allocator = ALLOCATOR.lock();
     allocator.ranges = ranges;
-    allocator.free = total;
     allocator.reserve = (total / 128).clamp(32, 1024).min(total / 4);
     TOTAL.store(total, Ordering::Relaxed);
     FREE_FRAMES.store(total, Ordering::Relaxed);
@@ -223,7 +220,6 @@ pub(super) fn zeroed_table() -> Option<NonZeroU32> {
 pub(super) fn free_single(number: u32) {
     let meta = meta(number);
     let kind = meta.kind.load(Ordering::Relaxed);
-    meta.kind.store(IDLE, Ordering::Relaxed);
     let mut allocator = ALLOCATOR.lock();
     allocator.give(kind, 1);
     meta.next.store(allocator.hot, Ordering::Relaxed);
@@ -234,8 +230,8 @@ pub(super) fn free_single(number: u32) {
     }
 }
 
-/// A chain of frames whose last references are gone comes back: `first` to `last` through `next`, all [`IDLE`], with
-/// their number by kind.
+/// A chain of frames whose last references are gone comes back: `first` to `last` through `next`, with their number by
+/// kind.
 pub(super) fn free_chain(first: u32, last: u32, by_kind: &[u32; KINDS]) {
     let mut allocator = ALLOCATOR.lock();
     for (kind, &count) in by_kind.iter().enumerate() {
@@ -308,11 +304,11 @@ impl Allocator {
             Kind::Stack | Kind::PageTable => self.reserve / 2,
             Kind::Heap | Kind::Reserved => 0,
         };
-        if self.free < floor + frames {
+        let free = FREE_FRAMES.load(Ordering::Relaxed);
+        if free < floor + frames {
             return false;
         }
-        self.free -= frames;
-        FREE_FRAMES.store(self.free, Ordering::Relaxed);
+        FREE_FRAMES.store(free - frames, Ordering::Relaxed);
         bump(&IN_USE[kind as usize], frames as isize);
         true
     }
@@ -320,8 +316,7 @@ impl Allocator {
     /// Counts `frames` frames of `kind` back in.
     #[inline]
     fn give(&mut self, kind: u8, frames: usize) {
-        self.free += frames;
-        FREE_FRAMES.store(self.free, Ordering::Relaxed);
+        bump(&FREE_FRAMES, frames as isize);
         if let Some(counter) = IN_USE.get(kind as usize) {
             bump(counter, -(frames as isize));
         }

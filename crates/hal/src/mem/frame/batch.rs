@@ -2,7 +2,7 @@
 
 use core::sync::atomic::Ordering;
 
-use super::meta::{IDLE, KINDS, meta};
+use super::meta::{KINDS, meta};
 use super::{Frame, alloc, release};
 
 /// Collects handles to be dropped together: what an exiting program or an unmapped range gives back.
@@ -35,7 +35,6 @@ impl FrameBatch {
         debug_assert!(table.refcount() == 1 && table.kind() == super::Kind::PageTable);
         let number = table.into_raw();
         let meta = meta(number);
-        meta.kind.store(IDLE, Ordering::Relaxed);
         meta.next.store(self.tables.first, Ordering::Relaxed);
         if self.tables.first == 0 {
             self.tables.last = number;
@@ -70,7 +69,6 @@ impl FrameBatch {
         if let Some(count) = self.by_kind.get_mut(kind as usize) {
             *count += 1;
         }
-        meta.kind.store(IDLE, Ordering::Relaxed);
         meta.next.store(self.first, Ordering::Relaxed);
         if self.first == 0 {
             self.last = number;

@@ -39,7 +39,7 @@ impl Kind {
 
 /// In place of a kind: the first frame of a free block in the buddy system.
 pub(super) const FREE: u8 = 0x80;
-/// In place of a kind: free, on the list of single frames or inside a free block.
+/// In place of a kind: inside a free block, or about to be handed out.
 pub(super) const IDLE: u8 = 0x81;
 
 /// Metadata of one frame. Everything is atomic because handles on several harts share it; who may write what when is
