@@ -103,6 +103,19 @@ pub fn difference(given: &Integers, left: &Integers, ignored: &[usize]) -> u32 {
     mask
 }
 
+/// Makes a call with random registers, of which it may change a0 only; gives the result.
+///
+/// # Errors
+/// Another register changed.
+pub fn checked_call(random: &mut Random, number: usize, arguments: &[usize]) -> Result<isize, &'static str> {
+    let mut given = call_pattern(random, number, arguments);
+    let left = call(&mut given);
+    if difference(&given, &left, &[A0]) != 0 {
+        return Err("a call changed a register");
+    }
+    Ok(left[A0].cast_signed() as isize)
+}
+
 /// With any stack pointer: the call, `rounds` of nothing, a store to `store`, and if wanted an illegal instruction.
 pub fn bad_stack(sp: usize, call: usize, rounds: usize, store: usize, illegal: bool) -> isize {
     // SAFETY: the routine uses the stack pointer for nothing and gives it back.

@@ -4,7 +4,7 @@
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use kit::check::{Must, Outcome};
 use kit::random::Random;
-use kit::registers::{self, A0, A1, A7, Integers, SP};
+use kit::registers::{self, A0, A1, A7, Integers, SP, checked_call};
 use kit::thread;
 use kit::uapi::clone::{CLONE_SETTLS, CLONE_VFORK, CLONE_VM};
 use kit::uapi::signal::{SIGALRM, SIGCHLD, SIGUSR1};
@@ -26,14 +26,6 @@ pub const TESTS: &[Test] = &[
     Test::new("registers/clone-and-vfork-children", clone_children),
     Test::new("registers/blocked-while-others-fault-in-copies", copies_and_blocking),
 ];
-
-/// Makes the call with random registers; gives the result.
-pub fn checked_call(random: &mut Random, number: usize, arguments: &[usize]) -> Result<isize, &'static str> {
-    let mut given = registers::call_pattern(random, number, arguments);
-    let left = registers::call(&mut given);
-    ensure!(registers::difference(&given, &left, &[A0]) == 0, "a call changed a register");
-    Ok(left[A0].cast_signed() as isize)
-}
 
 fn fast_calls() -> Outcome {
     let mut random = Random::new(1);
