@@ -86,6 +86,9 @@ pub struct TestArgs {
     /// Name the tests instead of running them
     #[arg(long)]
     pub list: bool,
+    /// Run the long tests instead: 100 boots under stress, 100 000 random calls
+    #[arg(long)]
+    pub soak: bool,
     /// Run the boot tests, and only these, on another kernel: linux-6.12, linux-7.2 or an image file
     #[arg(long, value_name = "IMAGE")]
     pub kernel: Option<String>,

@@ -17,6 +17,11 @@ pub fn boots() -> Vec<BootTest> {
     [first_light::TESTS, guest::TESTS, budget::TESTS].concat()
 }
 
+/// The long boot tests, hours on a small machine.
+pub fn soaks() -> Vec<BootTest> {
+    guest::SOAK.to_vec()
+}
+
 /// What a boot left.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {

@@ -20,10 +20,14 @@ use tally::Tally;
 /// The tests could not be started at all.
 pub fn test(workspace: &Workspace, args: &TestArgs) -> Result<u8> {
     let filter = args.filter.as_deref().unwrap_or_default();
-    let checks: Vec<_> = limen_tests::image::CHECKS.iter().filter(|check| check.name.contains(filter)).collect();
-    let boots: Vec<_> = limen_tests::boots().into_iter().filter(|test| test.name.contains(filter)).collect();
+    let checks: Vec<_> =
+        limen_tests::image::CHECKS.iter().filter(|check| !args.soak && check.name.contains(filter)).collect();
+    let boots = if args.soak { limen_tests::soaks() } else { limen_tests::boots() };
+    let boots: Vec<_> = boots.into_iter().filter(|test| test.name.contains(filter)).collect();
     if args.list {
-        host::list(workspace, &setup::tools(workspace)?.toolchain, filter)?;
+        if !args.soak {
+            host::list(workspace, &setup::tools(workspace)?.toolchain, filter)?;
+        }
         checks
             .iter()
             .map(|check| check.name)
@@ -34,7 +38,7 @@ pub fn test(workspace: &Workspace, args: &TestArgs) -> Result<u8> {
     let tally = Tally::default();
     let tools = setup::tools(workspace)?;
     let kernel = Kernel::parse(args.kernel.as_deref());
-    if kernel == Kernel::Limen {
+    if kernel == Kernel::Limen && !args.soak {
         host::run(workspace, &tools.toolchain, filter, &tally)?;
         image(workspace, &tools.toolchain, &checks, &tally);
     }

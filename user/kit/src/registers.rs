@@ -166,3 +166,19 @@ pub fn entry_program() -> &'static [u8] {
     // SAFETY: the bytes between the two labels are code of this program.
     unsafe { core::slice::from_raw_parts(start.cast(), length) }
 }
+
+unsafe extern "C" {
+    fn kit_sigreturn(frame: usize) -> !;
+    fn kit_landing() -> !;
+}
+
+/// rt_sigreturn(2) with any frame.
+pub fn sigreturn(frame: usize) -> ! {
+    // SAFETY: whatever the frame says happens to this process only, which its test has made for that.
+    unsafe { kit_sigreturn(frame) }
+}
+
+/// Where the registers of a frame may point: code that ends the process with 42, whatever the registers hold.
+pub fn landing() -> usize {
+    kit_landing as *const () as usize
+}

@@ -1,7 +1,8 @@
 //! Everything at once, for a bounded number of rounds: processes, threads, pipes, signals and mappings, in several
 //! workers that check what they get.
 //!
-//! `stress [--rounds N] [--workers N] [--seed N]`: the order in which a worker does what is the same for a seed. It ends
+//! `stress [--rounds N] [--workers N] [--seed N]`: the order in which a worker does what is the same for a seed; seed 0
+//! takes one from the clock and says which. It ends
 //! with `stress: N rounds` and 0; with 1 if anything came out wrong; and with 1 and a report if it takes too long.
 
 #![cfg_attr(target_os = "none", no_std, no_main)]
@@ -58,7 +59,11 @@ fn run(args: rt::Args) -> u8 {
             .and_then(|word| word.parse().ok())
             .unwrap_or(default)
     };
-    let (rounds, workers, seed) = (option("--rounds", 12), option("--workers", 8), option("--seed", 1));
+    let (rounds, workers, mut seed) = (option("--rounds", 12), option("--workers", 8), option("--seed", 1));
+    if seed == 0 {
+        seed = kit::clock::ticks() % 1_000_000_000;
+        rt::println!("# seed {seed}");
+    }
     match work(rounds, workers, seed) {
         Ok(()) => {
             rt::println!("stress: {} rounds", rounds * workers);
