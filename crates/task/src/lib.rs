@@ -38,7 +38,8 @@ pub mod wait;
 
 pub use process::flag as process_flag;
 pub use process::{
-    Process, State as ProcessState, boot, find_process, find_thread, for_each_process, thread_total, tree_lock,
+    MAX_THREADS, Process, State as ProcessState, boot, find_process, find_thread, for_each_process, thread_total,
+    threads_made, tree_lock,
 };
 pub use sched::timer_interrupt;
 pub use seam::{Current, current};

@@ -100,6 +100,7 @@ pub fn default_limits() -> [Rlimit64; RLIM_NLIMITS] {
 /// Most threads of the system; clone(2) gives EAGAIN beyond.
 pub const MAX_THREADS: usize = 16_384;
 static THREADS: AtomicUsize = AtomicUsize::new(0);
+static MADE: AtomicU64 = AtomicU64::new(0);
 
 /// What a new process starts with.
 pub(crate) struct Parts {
@@ -250,6 +251,7 @@ impl Process {
             return Err(if total > MAX_THREADS { Errno::EAGAIN } else { Errno::ENOMEM });
         }
         threads.push(thread.clone());
+        MADE.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
 
@@ -270,6 +272,11 @@ impl Process {
 /// Threads in the system (sysinfo(2), /proc/loadavg).
 pub fn thread_total() -> usize {
     THREADS.load(Ordering::Relaxed)
+}
+
+/// Threads ever made, first threads of processes among them (/proc/stat).
+pub fn threads_made() -> u64 {
+    MADE.load(Ordering::Relaxed)
 }
 
 /// The table of numbers with what this kernel puts in it.

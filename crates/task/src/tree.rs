@@ -114,6 +114,11 @@ impl<T, P> Tree<T, P> {
         self.slot(id).is_none_or(Slot::is_free)
     }
 
+    /// The number that was handed out last.
+    pub fn last(&self) -> u32 {
+        self.last
+    }
+
     /// Takes a free number; it stays taken until something is installed under it and removed, or it is released.
     /// `EAGAIN` when all are taken.
     pub fn reserve(&mut self) -> Result<u32, Errno> {

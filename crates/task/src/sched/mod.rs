@@ -492,3 +492,16 @@ pub fn runnable() -> usize {
     let busy = hart::online_mask() & !IDLE.load(Ordering::Relaxed);
     waiting + busy.count_ones() as usize
 }
+
+/// Clock ticks for which a hart has had nothing to run; 0 for one that is not there or has not started.
+pub fn idle_time(index: usize) -> u64 {
+    if index >= hart::count() {
+        return 0;
+    }
+    let run = CPUS.at(index).run.lock();
+    let Some(idle) = &run.idle else { return 0 };
+    // The idle thread is charged when it looks at its queue; what came since is added here.
+    let since = idle.sched.since.load(Ordering::Relaxed);
+    let open = if run.is_idling() { hal::time::now().saturating_sub(since) } else { 0 };
+    idle.sched.time_run() + open
+}
