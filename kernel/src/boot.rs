@@ -11,6 +11,8 @@ pub fn main(info: &'static BootInfo) -> ! {
     if let Err(error) = files(info).and_then(|root| start(info, root)) {
         panic!("boot: {error}");
     }
+    // From here on it may run, here or elsewhere.
+    syscall::proc::note_first_user(hal::time::now());
     hal::hart::start_others();
     vdso::VVAR.set_harts(hal::hart::online_mask().count_ones());
     task::sched::idle()
@@ -38,34 +40,14 @@ fn files(info: &'static BootInfo) -> Result<fs::Path> {
     fs::dev::init()?;
     fs::proc::init()?;
     fs::sysfs::init()?;
-    fs::sysfs::register_cpus(info.hart_count, online)?;
     crate::devices::register()?;
     fs::tty::set_signals(&task::JobControl);
-    fs::proc::set_source(&task::proc::Processes);
+    syscall::proc::init()?;
     syscall::init();
     let root = fs::vfs::root_mount((fs::tmpfs::TMPFS.open)(&fs::tmpfs::TMPFS, b"mode=0755")?)?;
     let phys = (info.initrd.len != 0).then_some(PhysAddr(info.initrd.start));
     hal::boot::with_initrd(|archive| fs::tmpfs::populate_from_cpio(&root, archive, phys))?;
     Ok(root)
-}
-
-/// The harts that run, as a list such as `0-3`.
-fn online() -> alloc::string::String {
-    let mut text = alloc::string::String::new();
-    let mask = hal::hart::online_mask();
-    let mut hart = 0;
-    while mask >> hart != 0 {
-        let run = (mask >> hart).trailing_ones() as usize;
-        match run {
-            0 => {}
-            1 => text.push_str(&alloc::format!("{hart},")),
-            _ => text.push_str(&alloc::format!("{hart}-{},", hart + run - 1)),
-        }
-        hart += run + 1;
-    }
-    text.pop();
-    text.push('\n');
-    text
 }
 
 /// The first process: `rdinit=` or `init=` of the command line, or `/init`, with what stands behind `--` as arguments.

@@ -16,6 +16,7 @@ mod exec;
 mod file;
 mod futex;
 mod memory;
+pub mod proc;
 mod process;
 mod signal;
 mod system;
@@ -25,7 +26,6 @@ pub mod time;
 use hal::calls::CallTable;
 
 pub use exec::spawn_init;
-pub use system::hostname;
 pub use table::{Call, Family, Support};
 
 /// Lists the families once, for the table of handlers and that of what is supported.

@@ -1,7 +1,5 @@
 //! The machine as a whole: uname(2), sysinfo(2), getrandom(2), getcpu(2), syslog(2), reboot(2).
 
-use alloc::string::String;
-
 use fs::cap;
 use hal::addr::{PAGE_SIZE, UserAddr};
 use hal::mem::frame;
@@ -19,7 +17,7 @@ calls! {
         UNAME = uname;
         SETHOSTNAME = sethostname;
         SETDOMAINNAME = setdomainname;
-        SYSINFO = sysinfo, lacks "load averages";
+        SYSINFO = sysinfo;
         GETRANDOM = getrandom;
         GETCPU = getcpu;
         REBOOT = reboot, lacks "suspend, kexec";
@@ -36,8 +34,11 @@ calls! {
     }
 }
 
+/// What uname(2) tells of the build.
+pub(crate) const VERSION: &str = concat!("#1 SMP Limen ", env!("CARGO_PKG_VERSION"));
+
 /// A name of the system that can be set: bytes and length.
-struct Name {
+pub(crate) struct Name {
     bytes: [u8; HOST_NAME_MAX],
     len: usize,
 }
@@ -53,18 +54,22 @@ impl Name {
         Self { bytes, len: name.len() }
     }
 
-    fn text(&self) -> &[u8] {
+    /// The name.
+    pub fn text(&self) -> &[u8] {
         self.bytes.get(..self.len).unwrap_or_default()
+    }
+
+    /// Sets the name, cut to [`HOST_NAME_MAX`] bytes.
+    pub fn set(&mut self, text: &[u8]) {
+        self.len = text.len().min(HOST_NAME_MAX);
+        self.bytes.iter_mut().zip(text).for_each(|(place, byte)| *place = *byte);
     }
 }
 
-static HOST: SpinLock<Name> = SpinLock::new(Name::new("limen"));
-static DOMAIN: SpinLock<Name> = SpinLock::new(Name::new("(none)"));
-
-/// The host name, for `/proc/sys/kernel/hostname`.
-pub fn hostname() -> String {
-    String::from_utf8_lossy(HOST.lock().text()).into_owned()
-}
+/// The host name.
+pub(crate) static HOST: SpinLock<Name> = SpinLock::new(Name::new("limen"));
+/// The NIS domain name.
+pub(crate) static DOMAIN: SpinLock<Name> = SpinLock::new(Name::new("(none)"));
 
 fn uname(out: UserAddr) -> Result<()> {
     let mut name = Utsname::default();
@@ -76,7 +81,7 @@ fn uname(out: UserAddr) -> Result<()> {
     fill(&mut name.sysname, b"Linux");
     fill(&mut name.nodename, HOST.lock().text());
     fill(&mut name.release, RELEASE.as_bytes());
-    fill(&mut name.version, concat!("#1 SMP Limen ", env!("CARGO_PKG_VERSION")).as_bytes());
+    fill(&mut name.version, VERSION.as_bytes());
     fill(&mut name.machine, b"riscv64");
     fill(&mut name.domainname, DOMAIN.lock().text());
     put(out, &name)
@@ -105,6 +110,8 @@ fn sysinfo(out: UserAddr) -> Result<()> {
         out,
         &Sysinfo {
             uptime: (time::now() / time::ticks_per_second()) as i64,
+            loads: crate::proc::averages(),
+            sharedram: (memory.page_cache * PAGE_SIZE) as u64,
             totalram: (memory.total * PAGE_SIZE) as u64,
             freeram: (memory.free * PAGE_SIZE) as u64,
             procs: u16::try_from(task::thread_total()).unwrap_or(u16::MAX),
