@@ -68,6 +68,11 @@ fn new_page() -> Result<Page> {
     bytes.into_boxed_slice().try_into().map_err(|_| Errno::ENOMEM)
 }
 
+#[inline(never)]
+fn take_page(spare: &mut [Option<Page>]) -> Result<Page> {
+    spare.iter_mut().find_map(Option::take).map_or_else(new_page, Ok)
+}
+
 impl State {
     fn len(&self) -> usize {
         (self.tail - self.head) as usize
@@ -92,10 +97,7 @@ impl State {
         let slot = self.slot_of(self.tail);
         let Some(place) = self.pages.get_mut(slot) else { return Err(Errno::EIO) };
         if place.is_none() {
-            *place = Some(match self.spare.iter_mut().find_map(Option::take) {
-                Some(page) => page,
-                None => new_page()?,
-            });
+            *place = Some(take_page(&mut self.spare)?);
         }
         let at = self.tail as usize % PAGE_SIZE;
         place.as_mut().and_then(|page| page.get_mut(at..)).ok_or(Errno::EIO)
@@ -115,12 +117,66 @@ impl State {
             self.head = 0;
             self.tail = 0;
             self.pages.swap(slot, 0);
-        } else if self.head.is_multiple_of(PAGE_SIZE as u64) && !self.tail_shares(slot) {
-            let page = self.pages.get_mut(slot).and_then(Option::take);
-            if let Some(spare) = self.spare.iter_mut().find(|spare| spare.is_none()) {
-                *spare = page;
+        } else if self.head.is_multiple_of(PAGE_SIZE as u64) {
+            self.page_emptied(slot);
+        }
+    }
+
+    #[inline(never)]
+    fn page_emptied(&mut self, slot: usize) {
+        if self.tail_shares(slot) {
+            return;
+        }
+        let page = self.pages.get_mut(slot).and_then(Option::take);
+        if let Some(spare) = self.spare.iter_mut().find(|spare| spare.is_none()) {
+            *spare = page;
+        }
+    }
+
+    /// Copies out up to `left` bytes, no further than the end of a page.
+    #[inline]
+    fn read_chunk(&mut self, left: usize, out: &mut OutBuf<'_>) -> Result<usize> {
+        let at = self.head as usize % PAGE_SIZE;
+        let n = left.min(PAGE_SIZE - at);
+        let page = self.pages.get(self.slot_of(self.head)).and_then(Option::as_ref);
+        let chunk = page.and_then(|page| page.get(at..at + n)).ok_or(Errno::EIO)?;
+        let copied = out.write(chunk)?;
+        self.consumed(copied);
+        Ok(copied)
+    }
+
+    /// Goes on until `left` bytes are copied or the copy faults; gives how many are.
+    #[inline(never)]
+    fn read_rest(&mut self, left: usize, mut done: usize, out: &mut OutBuf<'_>) -> usize {
+        while done < left {
+            match self.read_chunk(left - done, out) {
+                Ok(n) if n != 0 => done += n,
+                _ => break,
             }
         }
+        done
+    }
+
+    /// Copies in up to `left` bytes, no further than the end of a page.
+    #[inline]
+    fn write_chunk(&mut self, left: usize, input: &mut InBuf<'_>) -> Result<usize> {
+        let page = self.tail_page()?;
+        let n = left.min(page.len());
+        let copied = input.read(page.get_mut(..n).ok_or(Errno::EIO)?)?;
+        self.tail += copied as u64;
+        Ok(copied)
+    }
+
+    /// Goes on until `left` bytes are copied or the copy faults; gives how many are.
+    #[inline(never)]
+    fn write_rest(&mut self, left: usize, mut done: usize, input: &mut InBuf<'_>) -> usize {
+        while done < left {
+            match self.write_chunk(left - done, input) {
+                Ok(n) if n != 0 => done += n,
+                _ => break,
+            }
+        }
+        done
     }
 }
 
@@ -226,27 +282,13 @@ impl FileOps for Pipe {
             return Ok(0);
         }
         let mut state = self.state.lock();
-        let mut left = state.len().min(out.len());
+        let left = state.len().min(out.len());
         if left == 0 {
             return if state.writers == 0 { Ok(0) } else { Err(Errno::EAGAIN) };
         }
-        let mut done = 0;
-        while left != 0 {
-            let at = state.head as usize % PAGE_SIZE;
-            let n = left.min(PAGE_SIZE - at);
-            let page = state.pages.get(state.slot_of(state.head)).and_then(Option::as_ref);
-            let chunk = page.and_then(|page| page.get(at..at + n)).ok_or(Errno::EIO)?;
-            let copied = match out.write(chunk) {
-                Ok(copied) => copied,
-                Err(error) if done == 0 => return Err(error),
-                Err(_) => break,
-            };
-            state.consumed(copied);
-            done += copied;
-            left -= copied;
-            if copied < n {
-                break;
-            }
+        let mut done = state.read_chunk(left, out)?;
+        if done < left {
+            done = state.read_rest(left, done, out);
         }
         drop(state);
         self.queue.wake_all();
@@ -266,25 +308,10 @@ impl FileOps for Pipe {
         if free < input.len().min(PIPE_BUF) && (free == 0 || input.len() <= PIPE_BUF) {
             return Err(Errno::EAGAIN);
         }
-        let mut left = free.min(input.len());
-        let mut done = 0;
-        while left != 0 {
-            let result = state.tail_page().and_then(|page| {
-                let n = left.min(page.len());
-                let page = page.get_mut(..n).ok_or(Errno::EIO)?;
-                Ok((n, input.read(page)?))
-            });
-            let (n, copied) = match result {
-                Ok(both) => both,
-                Err(error) if done == 0 => return Err(error),
-                Err(_) => break,
-            };
-            state.tail += copied as u64;
-            done += copied;
-            left -= copied;
-            if copied < n {
-                break;
-            }
+        let left = free.min(input.len());
+        let mut done = state.write_chunk(left, input)?;
+        if done < left {
+            done = state.write_rest(left, done, input);
         }
         drop(state);
         self.queue.wake_all();

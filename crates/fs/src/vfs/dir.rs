@@ -52,6 +52,7 @@ type Batch = [Option<(u64, Arc<[u8]>, Arc<Dentry>)>; 8];
 const SMALL: usize = 4;
 
 impl Table {
+    #[inline]
     fn find(&self, hash: u32, name: &[u8]) -> Option<usize> {
         if self.heads.is_empty() {
             return self.slots.iter().position(|slot| slot.is(hash, name));

@@ -56,7 +56,7 @@ pub fn open_with(who: &Caller<'_>, dirfd: i32, path: &[u8], flags: u32, mode: u3
                     return Err(Errno::EEXIST);
                 }
                 if found.inode().is_symlink() && (follow || slash) {
-                    walk.follow(&found)?;
+                    walk.follow(found.inode())?;
                     if let Some(file) = walk.take_file() {
                         return reopen(who, &file, flags);
                     }

@@ -13,7 +13,7 @@ use uapi::{Errno, Result};
 use crate::cred::cap;
 use crate::file::File;
 use crate::vfs::dir::NameHash;
-use crate::vfs::{Caller, Dentry, Node, Path};
+use crate::vfs::{Caller, Dentry, Inode, Node, Path};
 
 /// The last component of a path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -110,25 +110,22 @@ impl<'a> Walk<'a> {
     /// The next component and the position behind it and its slashes.
     #[inline]
     fn component(&self) -> Result<(Last, usize)> {
-        let text = self.text();
-        let mut start = self.at;
-        while text.get(start) == Some(&b'/') {
-            start += 1;
-        }
-        let mut end = start;
+        let rest = self.text().get(self.at..).unwrap_or_default();
+        let slashes = rest.iter().take_while(|byte| **byte == b'/').count();
+        let rest = rest.get(slashes..).unwrap_or_default();
         let mut hash = NameHash::NEW;
-        while let Some(&byte) = text.get(end) {
-            if byte == b'/' {
+        let mut len = 0;
+        for byte in rest {
+            if *byte == b'/' {
                 break;
             }
-            hash = hash.push(byte);
-            end += 1;
+            hash = hash.push(*byte);
+            len += 1;
         }
-        let mut behind = end;
-        while text.get(behind) == Some(&b'/') {
-            behind += 1;
-        }
-        let last = match text.get(start..end).unwrap_or_default() {
+        let (start, end) = (self.at + slashes, self.at + slashes + len);
+        let (name, rest) = rest.split_at_checked(len).unwrap_or_default();
+        let behind = end + rest.iter().take_while(|byte| **byte == b'/').count();
+        let last = match name {
             b"" => Last::Here,
             b"." => Last::Dot,
             b".." => Last::DotDot,
@@ -160,16 +157,27 @@ impl<'a> Walk<'a> {
             match last {
                 Last::DotDot => self.up()?,
                 Last::Name { .. } => {
-                    let next = self.child(last)?.ok_or(Errno::ENOENT)?;
-                    if next.inode().is_symlink() {
-                        self.follow(&next)?;
-                    } else {
-                        self.cur = next;
-                    }
+                    let next = self.entry(last)?.ok_or(Errno::ENOENT)?;
+                    self.enter(next, true)?;
                 }
                 _ => {}
             }
         }
+    }
+
+    /// Goes to an entry of where the walk stands, through what is mounted there and if `follow` through links.
+    #[inline]
+    fn enter(&mut self, next: Arc<Dentry>, follow: bool) -> Result<()> {
+        if next.is_mountpoint() {
+            let next = Path { mount: self.cur.mount.clone(), dentry: next }.topmost();
+            self.crosses(&next)?;
+            self.cur = next;
+        } else if next.inode().is_symlink() && follow {
+            self.follow(next.inode())?;
+        } else {
+            self.cur.dentry = next;
+        }
+        Ok(())
     }
 
     /// One directory up.
@@ -210,13 +218,13 @@ impl<'a> Walk<'a> {
     }
 
     /// Follows `link`, found as the component just consumed: the rest of the path is what comes after it.
-    pub fn follow(&mut self, link: &Path) -> Result<()> {
+    pub fn follow(&mut self, link: &Inode) -> Result<()> {
         self.links += 1;
         if self.links > MAX_SYMLINKS || self.rules & RESOLVE_NO_SYMLINKS != 0 {
             return Err(Errno::ELOOP);
         }
         let made;
-        let target: &[u8] = match &link.inode().node {
+        let target: &[u8] = match &link.node {
             Node::Symlink(text) => text,
             Node::Magic(magic) => {
                 let jump = magic.target()?;
@@ -274,19 +282,17 @@ impl<'a> Walk<'a> {
                 Last::Here | Last::Dot => return Ok(()),
                 Last::DotDot => return self.up(),
                 Last::Name { slash, .. } => {
-                    let next = self.child(last)?.ok_or(Errno::ENOENT)?;
-                    if next.inode().is_symlink() && (follow || slash) {
-                        self.follow(&next)?;
+                    let next = self.entry(last)?.ok_or(Errno::ENOENT)?;
+                    let follow = follow || slash;
+                    if next.inode().is_symlink() && follow {
+                        self.follow(next.inode())?;
                         if self.file.is_some() {
                             return Ok(());
                         }
                         continue;
                     }
-                    if slash && !next.inode().is_dir() {
-                        return Err(Errno::ENOTDIR);
-                    }
-                    self.cur = next;
-                    return Ok(());
+                    self.enter(next, false)?;
+                    return if slash && !self.cur.inode().is_dir() { Err(Errno::ENOTDIR) } else { Ok(()) };
                 }
             }
         }
