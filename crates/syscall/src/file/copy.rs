@@ -101,6 +101,8 @@ fn sendfile(out_fd: i32, in_fd: i32, offset: UserAddr, count: usize) -> Result<u
     if input.inode().is_dir() || output.flags() & O_APPEND != 0 {
         return Err(Errno::EINVAL);
     }
+    // Not from a terminal or pipe: what was read and cannot be written could not be given back, nor an end of file.
+    input.seek(0, SEEK_CUR).map_err(|_| Errno::EINVAL)?;
     let mut from = Cursor { file: &input, at };
     let done = copy(&mut from, &mut Cursor { file: &output, at: None }, length(count)?)?;
     if let Some(at) = from.at {
