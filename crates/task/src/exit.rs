@@ -96,7 +96,13 @@ fn leave_space(me: &Thread) {
     if let Some(parent) = me.vfork.replace(None) {
         parent.complete();
     }
-    drop(mm);
+    // The program's file can be written to as soon as a parent knows of the end: it goes with the space, not with the
+    // process, which its last thread still holds while it leaves.
+    if let Some(mm) = mm.and_then(Arc::into_inner) {
+        drop(mm);
+        let exe = me.process.exe.lock().take();
+        drop(exe);
+    }
 }
 
 /// What is left to do for groups and sessions after a death, with the tree unlocked.
