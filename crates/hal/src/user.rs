@@ -52,10 +52,12 @@ pub fn zero_partial(dst: UserAddr, len: usize) -> usize {
 /// `EFAULT` at an unmapped byte, `ENAMETOOLONG` when no NUL comes within `dst`.
 pub fn copy_in_str(dst: &mut [u8], src: UserAddr) -> Result<usize, Errno> {
     let mut done = 0;
+    // Most names are short, and bytes behind the NUL are copied for nothing.
+    let mut step = 32;
     while done < dst.len() {
         // Never reads past the page of the last byte asked for, which may be the last mapped one.
         let at = src.add(done);
-        let chunk = (crate::addr::PAGE_SIZE - at.0 % crate::addr::PAGE_SIZE).min(dst.len() - done).min(256);
+        let chunk = (crate::addr::PAGE_SIZE - at.0 % crate::addr::PAGE_SIZE).min(dst.len() - done).min(step);
         let got = copy_in_partial(&mut dst[done..done + chunk], at);
         if let Some(end) = dst[done..done + got].iter().position(|&b| b == 0) {
             return Ok(done + end);
@@ -64,6 +66,7 @@ pub fn copy_in_str(dst: &mut [u8], src: UserAddr) -> Result<usize, Errno> {
             return Err(Errno::EFAULT);
         }
         done += chunk;
+        step = (step * 2).min(256);
     }
     Err(Errno::ENAMETOOLONG)
 }

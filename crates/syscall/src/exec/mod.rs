@@ -189,10 +189,12 @@ impl Request<'_> {
         interpreter: Option<&Program>,
         cred: &Credentials,
     ) -> Result<(Arc<AddressSpace>, UserFrame)> {
-        let mut random = [0u64; 7];
+        let mut random = [0u64; 4];
         fs::random::fill(random.as_mut_bytes());
-        let [a, b, c, d, padding, canary @ ..] = random;
-        let places = Places::new(Some([a, b, c, d]), self.limits.stack);
+        let [a, b, canary @ ..] = random;
+        // Each place takes less than 32 bits, the last two of a word do not overlap.
+        let places = Places::new(Some([a, a >> 32, b, b >> 32]), self.limits.stack);
+        let padding = b >> 48;
         let mm = AddressSpace::new(places, self.limits)?;
 
         let bias = program.bias_at(places.dyn_base)?;

@@ -83,7 +83,7 @@ impl Strings {
 
     fn read_one(&mut self, at: UserAddr, budget: &mut usize) -> Result<()> {
         let start = self.bytes.len();
-        let mut chunk = 128;
+        let mut chunk = 32;
         loop {
             let len = self.bytes.len();
             self.bytes.try_reserve(chunk).map_err(|_| Errno::ENOMEM)?;
@@ -94,7 +94,7 @@ impl Strings {
                     self.bytes.truncate(len + read);
                     break;
                 }
-                Err(Errno::ENAMETOOLONG) => chunk = hal::addr::PAGE_SIZE,
+                Err(Errno::ENAMETOOLONG) => chunk = (chunk * 4).min(hal::addr::PAGE_SIZE),
                 Err(e) => return Err(e),
             }
             let so_far = self.bytes.len() - start;
