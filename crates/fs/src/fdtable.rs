@@ -54,14 +54,13 @@ impl Fds {
         Ok(())
     }
 
-    /// Puts `file` at `fd` and gives what was there.
-    fn put(&mut self, fd: usize, file: Arc<File>, cloexec: bool) -> Result<Option<Arc<File>>> {
-        self.grow(fd)?;
+    /// Puts `file` at `fd`, for which the table has grown, and gives what was there.
+    fn put(&mut self, fd: usize, file: Arc<File>, cloexec: bool) -> Option<Arc<File>> {
         if fd == self.free {
             self.free += 1;
         }
         self.set_cloexec(fd, cloexec);
-        Ok(self.files.get_mut(fd).and_then(|slot| slot.replace(file)))
+        self.files.get_mut(fd).and_then(|slot| slot.replace(file))
     }
 
     fn take(&mut self, fd: usize) -> Option<Arc<File>> {
@@ -134,7 +133,8 @@ impl FdTable {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let mut fds = self.fds.lock();
         let fd = fds.lowest_from(from, limit)?;
-        fds.put(fd, file, cloexec)?;
+        fds.grow(fd)?;
+        fds.put(fd, file, cloexec);
         Ok(fd as i32)
     }
 
@@ -145,8 +145,8 @@ impl FdTable {
         let first = fds.lowest_from(0, limit)?;
         let second = fds.lowest_from(first + 1, limit)?;
         fds.grow(second)?;
-        fds.put(first, a, cloexec)?;
-        fds.put(second, b, cloexec)?;
+        fds.put(first, a, cloexec);
+        fds.put(second, b, cloexec);
         Ok((first as i32, second as i32))
     }
 
@@ -161,8 +161,12 @@ impl FdTable {
             return Err(Errno::EBADF);
         }
         let mut fds = self.fds.lock();
+        if fds.files.get(index(old)?).is_none_or(Option::is_none) {
+            return Err(Errno::EBADF);
+        }
+        fds.grow(at)?;
         let file = fds.files.get(index(old)?).and_then(Option::as_ref).ok_or(Errno::EBADF)?.clone();
-        fds.put(at, file, cloexec)
+        Ok(fds.put(at, file, cloexec))
     }
 
     /// Takes `fd` out of the table; the caller drops the file (see [`crate::lock::close_file`]). `EBADF`.

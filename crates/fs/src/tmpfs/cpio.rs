@@ -21,12 +21,14 @@ const HEADER: usize = 110;
 const END: &[u8] = b"TRAILER!!!";
 
 struct Entry<'a> {
+    /// 0 for a file of one name: nobody asks.
     ino: u32,
     mode: u32,
     uid: u32,
     gid: u32,
     nlink: u32,
     mtime: u32,
+    /// 0 for what is no device.
     rdev: u64,
     name: &'a [u8],
     data: &'a [u8],
@@ -34,16 +36,20 @@ struct Entry<'a> {
     offset: usize,
 }
 
+/// The value of a field: eight digits at once. `EINVAL` for what is no digit (some neighbours of the digits pass: the
+/// magic number is what tells a header).
 fn hex(digits: &[u8]) -> Result<u32> {
-    digits.iter().try_fold(0u32, |value, digit| {
-        let digit = match digit {
-            b'0'..=b'9' => digit - b'0',
-            b'a'..=b'f' => digit - b'a' + 10,
-            b'A'..=b'F' => digit - b'A' + 10,
-            _ => return Err(Errno::EINVAL),
-        };
-        Ok(value << 4 | u32::from(digit))
-    })
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    let digits = <[u8; 8]>::try_from(digits).map_err(|_| Errno::EINVAL)?;
+    let chars = u64::from_be_bytes(digits);
+    // A letter has bit 6 set and the low nibble 1 for ten.
+    let nibbles = (chars & (ONES * 0x0f)) + (chars >> 6 & ONES) * 9;
+    if nibbles & (ONES * 0xf0) != 0 || chars & (ONES * 0x80) != 0 {
+        return Err(Errno::EINVAL);
+    }
+    let pairs = (nibbles | nibbles >> 4) & 0x00ff_00ff_00ff_00ff;
+    let quads = (pairs | pairs >> 8) & 0x0000_ffff_0000_ffff;
+    Ok((quads | quads >> 16) as u32)
 }
 
 /// The entry at `at` and the offset of the next. `EINVAL` for a broken archive.
@@ -58,14 +64,15 @@ fn entry(archive: &[u8], at: usize) -> Result<(Entry<'_>, usize)> {
     let with_nul = archive.get(name_at..name_at + name_len).ok_or(Errno::EINVAL)?;
     let offset = (name_at + name_len).next_multiple_of(4);
     let data = archive.get(offset..offset + size).ok_or(Errno::EINVAL)?;
+    let (mode, nlink) = (field(1)?, field(4)?);
     let entry = Entry {
-        ino: field(0)?,
-        mode: field(1)?,
+        ino: if nlink > 1 { field(0)? } else { 0 },
+        mode,
         uid: field(2)?,
         gid: field(3)?,
-        nlink: field(4)?,
+        nlink,
         mtime: field(5)?,
-        rdev: makedev(field(9)?, field(10)?),
+        rdev: if matches!(mode & S_IFMT, S_IFCHR | S_IFBLK) { makedev(field(9)?, field(10)?) } else { 0 },
         name: with_nul.split(|byte| *byte == 0).next().unwrap_or_default(),
         data,
         offset,
@@ -177,8 +184,7 @@ impl Builder<'_> {
             S_IFCHR | S_IFBLK | S_IFIFO => node_of(kind)?,
             _ => return Ok(None),
         };
-        let rdev = if matches!(kind, S_IFCHR | S_IFBLK) { entry.rdev } else { 0 };
-        let inode = self.sb.inode(entry.mode & (S_IFMT | 0o7777), entry.uid, entry.gid, rdev, node);
+        let inode = self.sb.inode(entry.mode & (S_IFMT | 0o7777), entry.uid, entry.gid, entry.rdev, node);
         if linked {
             self.links.try_reserve(1).map_err(|_| Errno::ENOMEM)?;
             self.links.push((entry.ino, inode.clone()));

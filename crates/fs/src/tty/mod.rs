@@ -30,6 +30,9 @@ use line::Line;
 use output::Output;
 
 /// Where a terminal's characters go. It takes them all; it may have to poll the hardware.
+///
+/// [`ConsoleDevice::write`] runs under the terminal's lock. So a driver must hold no lock that its `write` takes when it
+/// calls [`input`]: the echo of what it hands in comes back through `write`.
 pub trait ConsoleDevice: Send + Sync {
     /// Puts out `bytes` as they are.
     fn write(&self, bytes: &[u8]);

@@ -103,6 +103,17 @@ impl Dentry {
     }
 }
 
+impl Drop for Dentry {
+    /// The last reference to a chain of removed directories takes the chain apart in a loop: recursion could be as deep
+    /// as a program likes.
+    fn drop(&mut self) {
+        let mut parent = self.place.get_mut().parent.take();
+        while let Some(mut dentry) = parent.and_then(Arc::into_inner) {
+            parent = dentry.place.get_mut().parent.take();
+        }
+    }
+}
+
 /// A place in the name space: an entry as seen through a mount.
 #[derive(Clone)]
 pub struct Path {

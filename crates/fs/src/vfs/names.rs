@@ -96,10 +96,19 @@ pub fn symlink(who: &Caller<'_>, target: &[u8], dirfd: i32, path: &[u8]) -> Resu
     if target.len() >= PATH_MAX {
         return Err(Errno::ENAMETOOLONG);
     }
+    let text = copy(target)?.into_boxed_slice();
     make(who, dirfd, path, false, |dir| {
         let (_, uid, gid) = new_owner(who, dir.inode(), 0);
-        Ok(dir.mount.sb().inode(Inode::mode_of_link(), uid, gid, 0, Node::Symlink(target.into())))
+        Ok(dir.mount.sb().inode(Inode::mode_of_link(), uid, gid, 0, Node::Symlink(text)))
     })
+}
+
+/// A copy of a text. `ENOMEM`.
+fn copy(text: &[u8]) -> Result<Vec<u8>> {
+    let mut copy = Vec::new();
+    copy.try_reserve_exact(text.len()).map_err(|_| Errno::ENOMEM)?;
+    copy.extend_from_slice(text);
+    Ok(copy)
 }
 
 /// linkat(2) with `AT_SYMLINK_FOLLOW` and `AT_EMPTY_PATH`. `EPERM` for a directory, `EXDEV` to another mount.
@@ -192,12 +201,7 @@ pub fn readlink(who: &Caller<'_>, dirfd: i32, path: &[u8]) -> Result<Vec<u8>> {
     };
     let inode = path.inode();
     let text = match &inode.node {
-        Node::Symlink(text) => {
-            let mut copy = Vec::new();
-            copy.try_reserve_exact(text.len()).map_err(|_| Errno::ENOMEM)?;
-            copy.extend_from_slice(text);
-            copy
-        }
+        Node::Symlink(text) => copy(text)?,
         Node::Magic(magic) => magic.text()?,
         _ => return Err(other),
     };

@@ -348,3 +348,35 @@ fn fifos_wait_for_their_other_end() {
     assert!(!both.open_waits());
     assert_eq!(err(read(&both, 1)), Some(Errno::EAGAIN));
 }
+
+#[test]
+fn a_deep_chain_of_removed_directories_is_dropped_without_recursion() {
+    const DEPTH: usize = 50_000;
+    let p = Process::new();
+    for _ in 0..DEPTH {
+        p.mkdir("d").unwrap();
+        vfs::chdir(&p.who(), b"d").unwrap();
+    }
+    let deepest = p.fs.cwd();
+    for _ in 0..DEPTH {
+        vfs::chdir(&p.who(), b"..").unwrap();
+        rmdir(&p, "d").unwrap();
+    }
+    assert_eq!(p.list("/").unwrap().len(), 0);
+    drop(deepest);
+}
+
+#[test]
+fn a_deep_file_system_is_torn_down_without_recursion() {
+    let p = Process::new();
+    p.mkdir("/m").unwrap();
+    vfs::mount(&p.who(), b"", b"/m", b"tmpfs", 0, b"").unwrap();
+    vfs::chdir(&p.who(), b"/m").unwrap();
+    for _ in 0..50_000 {
+        p.mkdir("d").unwrap();
+        vfs::chdir(&p.who(), b"d").unwrap();
+    }
+    vfs::umount(&p.who(), b"/m", uapi::fs::MNT_DETACH).unwrap();
+    assert_eq!(err(vfs::umount(&p.who(), b"/m", 0)), Some(Errno::EINVAL));
+    vfs::chdir(&p.who(), b"/").unwrap();
+}
