@@ -19,6 +19,8 @@ const fn row(name: &'static str, linux: f64, must: Option<f64>) -> Row {
 
 /// The table. Linux's figures are Debian's 6.12.117, measured by the same program.
 const ROWS: &[Row] = &[
+    // Linux's figure was measured from outside.
+    row("boot", 943_600_000.0, Some(10_000_000.0)),
     row("getppid", 429.0, Some(76.0)),
     row("read_zero", 871.0, Some(220.0)),
     row("write_null", 784.0, None),
@@ -48,7 +50,7 @@ fn holds(outcome: &Outcome) -> Result<(), String> {
     let measured = |name: &str| -> Option<f64> {
         text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok())
     };
-    let mut table = String::from("instructions          Limen      must     Linux\n");
+    let mut table = String::from("instructions               Limen      must       Linux\n");
     let mut over = Vec::new();
     for row in ROWS {
         let Some(figure) = measured(row.name) else {
@@ -56,7 +58,7 @@ fn holds(outcome: &Outcome) -> Result<(), String> {
             continue;
         };
         let must = row.must.map_or(String::new(), |must| format!("{must:.0}"));
-        table += &format!("{:<20} {figure:>10.1} {must:>8} {:>10.0}\n", row.name, row.linux);
+        table += &format!("{:<20} {figure:>11.1} {must:>9} {:>11.0}\n", row.name, row.linux);
         if row.must.is_some_and(|must| figure > must * MARGIN + 0.5) {
             over.push(format!("{}: {figure:.1}, over the limit of {must}", row.name));
         }

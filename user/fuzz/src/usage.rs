@@ -1,6 +1,6 @@
 //! Pages in use, by kind, as the kernel tells.
 //!
-//! Limen tells in `/proc/limen/boundary`: lines `pages KIND N`. Kinds that caches make vary a little: their slack is
+//! Limen tells in `/proc/limen/boundary`: lines `pages KIND N KIND N…`. Kinds that caches make vary a little: their slack is
 //! small and fixed, so that a leak by each child cannot hide in it. A Linux tells free memory only, and keeps what it
 //! likes: there the figures are shown and not judged.
 
@@ -9,7 +9,7 @@ use kit::{clock, file};
 
 /// Kinds with the pages by which they may differ.
 const KINDS: &[(&str, u64)] =
-    &[("anonymous", 0), ("page_cache", 0), ("page_table", 0), ("stack", 4), ("heap", 64), ("reserved", 0)];
+    &[("anonymous", 0), ("page_cache", 0), ("page_tables", 0), ("kernel_stacks", 8), ("heap", 16)];
 
 /// Pages of each kind; `None` where the kernel does not tell.
 pub struct Usage {
@@ -25,7 +25,11 @@ pub fn now() -> Usage {
     let mut pages = [None; KINDS.len()];
     let text = file::text(c"/proc/limen/boundary", &mut buffer).unwrap_or("");
     for (slot, (kind, _)) in pages.iter_mut().zip(KINDS) {
-        let count = |line: &str| line.strip_prefix("pages ")?.strip_prefix(kind)?.trim().parse().ok();
+        let count = |line: &str| {
+            let mut words = line.strip_prefix("pages ")?.split_ascii_whitespace();
+            words.find(|word| word == kind)?;
+            words.next()?.parse().ok()
+        };
         *slot = text.lines().find_map(count);
     }
     let free = file::text(c"/proc/meminfo", &mut buffer).ok().and_then(|text| file::number(text, "MemFree"));
