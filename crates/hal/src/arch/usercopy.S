@@ -1,8 +1,8 @@
 # Copies between kernel and user memory: the only code that runs with SUM set.
 #
 # Each returns in a0 the number of bytes it did not copy. A fault here that the address space cannot resolve continues
-# at a fixup: in the word loop at .Lbytes, which finds the exact byte; in the byte loop, or at a single word, at
-# .Lout, with what is left in a2. The Rust side has cut the range to the user half before.
+# at a fixup: in the word loops at .Lbytes, which finds the exact byte; in the byte loop where it counts what is left; at
+# a single word at .Lout, with what is left in a2. The Rust side has cut the range to the user half before.
 
     .option push
     .option arch, +a
@@ -11,6 +11,10 @@
 limen_usercopy_start:
 
 # limen_copy(a0 = destination, a1 = source, a2 = bytes)
+#
+# Structures are aligned on both sides, whatever their size. Strings are not: then the destination is aligned and each
+# of its words is put together from the two aligned words of the source that it straddles. Both of them hold a byte
+# that is to be copied, so that none lies in a page of its own; misaligned accesses may be emulated, these never are.
     .balign 16
     .globl  limen_copy
     .type   limen_copy, @function
@@ -18,20 +22,40 @@ limen_copy:
     .cfi_startproc
     li      t2, {SUM}
     csrs    sstatus, t2
-    li      t1, 64
-    bltu    a2, t1, .Lbytes             # short ones are not worth aligning
-    xor     t1, a0, a1
+    or      t1, a0, a1
     andi    t1, t1, 7
-    bnez    t1, .Lbytes                 # never aligned together: misaligned accesses may be emulated, bytes are not
+    beqz    t1, .Lwords
+    li      t1, 16
+    bltu    a2, t1, .Lbytes             # short ones are not worth aligning
 .Lalign:
     andi    t1, a0, 7
-    beqz    t1, .Lwords
+    beqz    t1, .Laligned
     lb      t3, 0(a1)
     sb      t3, 0(a0)
     addi    a0, a0, 1
     addi    a1, a1, 1
     addi    a2, a2, -1
     j       .Lalign
+.Laligned:
+    andi    t1, a1, 7
+    beqz    t1, .Lwords
+    slli    t1, t1, 3                   # bits of the first word that lie before the source
+    neg     t4, t1                      # shifts take it modulo 64
+    andi    a3, a1, -8
+    li      a4, 8
+    ld      t5, 0(a3)
+0:  bltu    a2, a4, .Lbytes
+    ld      t6, 8(a3)
+    srl     t5, t5, t1
+    sll     a5, t6, t4
+    or      t5, t5, a5
+    sd      t5, 0(a0)
+    mv      t5, t6
+    addi    a3, a3, 8
+    addi    a0, a0, 8
+    addi    a1, a1, 8
+    addi    a2, a2, -8
+    j       0b
 .Lwords:
     li      t1, 64
 .Lcopy_block:
@@ -69,12 +93,16 @@ limen_copy:
 limen_copy_bytes:
 .Lbytes:
     beqz    a2, .Lout
-    lb      t3, 0(a1)
+    add     t5, a0, a2
+1:  lb      t3, 0(a1)
     sb      t3, 0(a0)
     addi    a0, a0, 1
     addi    a1, a1, 1
-    addi    a2, a2, -1
-    j       .Lbytes
+    bne     a0, t5, 1b
+    .globl  limen_copy_bytes_out
+limen_copy_bytes_out:                   # all copied, or no further
+    sub     a2, t5, a0
+    j       .Lout
     .cfi_endproc
     .size   limen_copy, . - limen_copy
 

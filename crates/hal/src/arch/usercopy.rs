@@ -10,6 +10,7 @@ unsafe extern "C" {
     fn limen_cmpxchg_word(dst: *mut u8, out: *mut u32, unused: usize, old: u32, new: u32) -> usize;
     static limen_usercopy_start: u8;
     static limen_copy_bytes: u8;
+    static limen_copy_bytes_out: u8;
     static limen_usercopy_out: u8;
 }
 
@@ -69,6 +70,11 @@ pub(crate) fn fixup(pc: usize) -> Option<usize> {
     if !(start..out).contains(&pc) {
         return None;
     }
+    let bytes_out = (&raw const limen_copy_bytes_out).addr();
     // The word loops of limen_copy lie before its byte loop, which finds the exact byte.
-    Some(if pc < bytes { bytes } else { out })
+    Some(match pc {
+        pc if pc < bytes => bytes,
+        pc if pc < bytes_out => bytes_out,
+        _ => out,
+    })
 }
