@@ -44,8 +44,9 @@ impl DirOps for FdDir {
         if self.info {
             return self.spot.text(ino, 0o400, FdInfo { tid, fd });
         }
-        let access = u32::from(open.readable()) * 0o500 + u32::from(open.writable()) * 0o300;
-        self.spot.inode(ino, S_IFLNK | access & 0o700, Node::Magic(Box::new(FdLink { tid, fd })))
+        let bits = |on, bits| if on { bits } else { 0u32 };
+        let access = bits(open.readable(), 0o500) | bits(open.writable(), 0o300);
+        self.spot.inode(ino, S_IFLNK | access, Node::Magic(Box::new(FdLink { tid, fd })))
     }
 
     fn list(&self, from: u64, emit: &mut dyn FnMut(RawEntry<'_>) -> bool) -> bool {
