@@ -9,7 +9,6 @@ pub enum PidFile {
     Cmdline,
     Comm,
     Environ,
-    Io,
     Limits,
     Loginuid,
     Maps,
@@ -27,7 +26,7 @@ pub enum PidFile {
 use PidFile::*;
 
 /// Name, permissions and file. The order is that of a listing.
-pub(super) const FILES: [(&str, u32, PidFile); 18] = [
+pub(super) const FILES: [(&str, u32, PidFile); 17] = [
     ("environ", 0o400, Environ),
     ("auxv", 0o400, Auxv),
     ("status", 0o444, Status),
@@ -45,5 +44,4 @@ pub(super) const FILES: [(&str, u32, PidFile); 18] = [
     ("oom_score", 0o444, OomScore),
     ("oom_score_adj", 0o644, OomScoreAdj),
     ("loginuid", 0o644, Loginuid),
-    ("io", 0o400, Io),
 ];

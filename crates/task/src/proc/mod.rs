@@ -14,6 +14,7 @@ use core::sync::atomic::Ordering;
 use fs::proc::{PidFile, ProcSource};
 use fs::{FdTable, File, FsContext, cap};
 use uapi::Errno;
+use uapi::signal::{NSIG, SIG_DFL, SIG_IGN, sigmask};
 
 use crate::process::{Process, State, flag, tree_lock};
 use crate::seam::current;
@@ -41,6 +42,29 @@ impl Subject {
         Some(Self { process, thread })
     }
 
+    /// The thread's name, without padding; a zombie's is kept by its process.
+    fn name(&self) -> Vec<u8> {
+        let comm = match &self.thread {
+            Some(thread) => thread.comm(),
+            None => self.process.last_comm(),
+        };
+        comm.iter().copied().take_while(|&b| b != 0).collect()
+    }
+
+    /// Ignored and caught signals, a bit each.
+    fn dispositions(&self) -> (u64, u64) {
+        let hand = self.process.signals.hand();
+        let mut sets = (0, 0);
+        for signal in 1..=NSIG {
+            match hand.action(signal).handler {
+                SIG_DFL => {}
+                SIG_IGN => sets.0 |= sigmask(signal),
+                _ => sets.1 |= sigmask(signal),
+            }
+        }
+        sets
+    }
+
     /// The letter of its state.
     fn letter(&self) -> u8 {
         let group = &self.process.signals;
@@ -52,7 +76,8 @@ impl Subject {
         }
     }
 
-    /// ptrace(2), "Ptrace access mode checking", PTRACE_MODE_READ_FSCREDS: the same user, or privileged.
+    /// ptrace(2), "Ptrace access mode checking", PTRACE_MODE_READ_FSCREDS: the same user with no
+    /// fewer capabilities, or privileged.
     fn may_inspect(&self) -> bool {
         let me = current();
         if Arc::ptr_eq(&me.process, &self.process) {
@@ -62,6 +87,7 @@ impl Subject {
         let same = |id, ids: [u32; 3]| ids.iter().all(|&other| other == id);
         let own = same(mine.fsuid, [theirs.uid, theirs.euid, theirs.suid])
             && same(mine.fsgid, [theirs.gid, theirs.egid, theirs.sgid])
+            && theirs.permitted & !mine.effective == 0
             && !self.process.has_flag(flag::NOT_DUMPABLE);
         own || mine.has(cap::SYS_PTRACE)
     }
@@ -79,7 +105,8 @@ impl ProcSource for Processes {
 
     fn next_thread(&self, pid: u32, from: u32) -> Option<u32> {
         let process = tree_lock().process(pid)?.clone();
-        let mut next: Option<u32> = None;
+        // The number of a process stays when its first thread has gone.
+        let mut next = Some(pid).filter(|&pid| pid >= from);
         process.for_each_thread(|thread| {
             let tid = thread.tid();
             if tid >= from && next.is_none_or(|best| tid < best) {
@@ -102,49 +129,42 @@ impl ProcSource for Processes {
 
     fn render(&self, tid: u32, file: PidFile, out: &mut Vec<u8>) -> Result<(), Errno> {
         let subject = Subject::find(tid).ok_or(Errno::ESRCH)?;
-        let private = matches!(
-            file,
-            PidFile::Auxv | PidFile::Environ | PidFile::Maps | PidFile::Smaps | PidFile::SmapsRollup | PidFile::Io
-        );
+        let private =
+            matches!(file, PidFile::Auxv | PidFile::Environ | PidFile::Maps | PidFile::Smaps | PidFile::SmapsRollup);
         if private && !subject.may_inspect() {
             return Err(Errno::EACCES);
         }
-        let out = &mut Text(out);
+        let out = &mut Text::new(out);
         match file {
             PidFile::Stat => numbers::stat(&subject, tid, out),
             PidFile::Statm => numbers::statm(&subject, out),
             PidFile::Status => status::status(&subject, tid, out),
             PidFile::Limits => status::limits(&subject, out),
             PidFile::Comm => {
-                out.bytes(name(&subject).as_slice());
+                out.bytes(&subject.name());
                 out.bytes(b"\n");
             }
-            PidFile::Cmdline => memory::range(&subject, |p| p.arguments, out),
+            PidFile::Cmdline => memory::command_line(&subject, out),
             PidFile::Environ => memory::range(&subject, |p| p.environment, out),
             PidFile::Auxv => memory::range(&subject, |p| p.auxv, out),
             PidFile::Maps => memory::maps(&subject, out),
             PidFile::Smaps => memory::smaps(&subject, out),
             PidFile::SmapsRollup => memory::rollup(&subject, out),
             PidFile::Wchan => out.bytes(b"0"),
-            PidFile::Cgroup => out.bytes(b"0::/\n"),
+            // There is no hierarchy to be in.
+            PidFile::Cgroup => {}
             PidFile::Loginuid => out.bytes(b"4294967295"),
             PidFile::OomScore => out.line(format_args!("{}", numbers::oom_score(&subject))),
             PidFile::OomScoreAdj => {
                 out.line(format_args!("{}", subject.process.oom_adjust.load(Ordering::Relaxed)));
             }
             PidFile::Schedstat => numbers::schedstat(&subject, out),
-            PidFile::Io => {
-                for key in ["rchar", "wchar", "syscr", "syscw", "read_bytes", "write_bytes", "cancelled_write_bytes"] {
-                    out.line(format_args!("{key}: 0"));
-                }
-            }
         }
-        Ok(())
+        if out.full { Err(Errno::ENOMEM) } else { Ok(()) }
     }
 
     fn write(&self, tid: u32, file: PidFile, text: &[u8]) -> Result<(), Errno> {
         let subject = Subject::find(tid).ok_or(Errno::ESRCH)?;
-        let text = text.strip_suffix(b"\n").unwrap_or(text);
         match file {
             PidFile::Comm => {
                 if !Arc::ptr_eq(&current().process, &subject.process) {
@@ -160,7 +180,8 @@ impl ProcSource for Processes {
                     return Err(Errno::EINVAL);
                 }
                 let adjust = &subject.process.oom_adjust;
-                let lowers = value < adjust.load(Ordering::Relaxed);
+                // What the process took upon itself it may take back.
+                let lowers = value < adjust.load(Ordering::Relaxed).min(0);
                 if lowers && !current().process.credentials().has(cap::SYS_RESOURCE) {
                     return Err(Errno::EACCES);
                 }
@@ -189,13 +210,4 @@ impl ProcSource for Processes {
     fn may_inspect(&self, tid: u32) -> bool {
         Subject::find(tid).is_some_and(|s| s.may_inspect())
     }
-}
-
-/// The thread's name, without padding; a zombie's is kept by its process.
-fn name(subject: &Subject) -> Vec<u8> {
-    let comm = match &subject.thread {
-        Some(thread) => thread.comm(),
-        None => subject.process.last_comm(),
-    };
-    comm.iter().copied().take_while(|&b| b != 0).collect()
 }

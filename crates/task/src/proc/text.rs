@@ -3,13 +3,26 @@
 use alloc::vec::Vec;
 use core::fmt::{self, Write};
 
-/// Text under way. What finds no memory is left out.
-pub(super) struct Text<'a>(pub &'a mut Vec<u8>);
+/// Text under way.
+pub(super) struct Text<'a> {
+    out: &'a mut Vec<u8>,
+    /// Something found no memory and is missing.
+    pub full: bool,
+}
 
-impl Text<'_> {
+impl<'a> Text<'a> {
+    pub fn new(out: &'a mut Vec<u8>) -> Self {
+        Self { out, full: false }
+    }
+
+    pub fn len(&self) -> usize {
+        self.out.len()
+    }
+
     pub fn bytes(&mut self, bytes: &[u8]) {
-        if self.0.try_reserve(bytes.len()).is_ok() {
-            self.0.extend_from_slice(bytes);
+        match self.out.try_reserve(bytes.len()) {
+            Ok(()) => self.out.extend_from_slice(bytes),
+            Err(_) => self.full = true,
         }
     }
 
@@ -18,6 +31,24 @@ impl Text<'_> {
         let _ = self.write_fmt(line);
         self.bytes(b"\n");
     }
+
+    /// Fills up with blanks to column `column` of the line that began at `start`.
+    pub fn pad(&mut self, start: usize, column: usize) {
+        while self.len() < start + column && !self.full {
+            self.bytes(b" ");
+        }
+    }
+
+    /// A name with what would break the line written as in C.
+    pub fn escaped(&mut self, name: &[u8]) {
+        for byte in name {
+            match byte {
+                b'\n' => self.bytes(b"\\n"),
+                b'\\' => self.bytes(b"\\\\"),
+                byte => self.bytes(&[*byte]),
+            }
+        }
+    }
 }
 
 impl Write for Text<'_> {
@@ -25,4 +56,12 @@ impl Write for Text<'_> {
         self.bytes(s.as_bytes());
         Ok(())
     }
+}
+
+/// What `write` writes.
+#[cfg(test)]
+pub(super) fn written(write: impl FnOnce(&mut Text<'_>)) -> std::string::String {
+    let mut out = Vec::new();
+    write(&mut Text::new(&mut out));
+    std::string::String::from_utf8(out).unwrap()
 }
