@@ -7,6 +7,7 @@
 
 mod boundary;
 mod cpuinfo;
+mod interrupts;
 mod loadavg;
 mod memory;
 mod sysctl;
@@ -22,6 +23,9 @@ use uapi::Result;
 pub use boundary::note_first_user;
 pub use loadavg::averages;
 
+/// A file that is made anew at each reading: its path, and what makes it.
+type Made = (&'static str, fn() -> String);
+
 /// The processes, for [`fs::proc::set_source`].
 static PROCESSES: task::proc::Processes = task::proc::Processes;
 
@@ -29,8 +33,9 @@ static PROCESSES: task::proc::Processes = task::proc::Processes;
 /// served. `ENOMEM`.
 pub fn init() -> Result<()> {
     fs::proc::set_source(&PROCESSES);
-    let files: [(&str, fn() -> String); 9] = [
+    let files: [Made; 10] = [
         ("cpuinfo", cpuinfo::text),
+        ("interrupts", interrupts::text),
         ("limen/boundary", boundary::text),
         ("loadavg", loadavg::text),
         ("meminfo", memory::meminfo_text),

@@ -49,7 +49,7 @@ fn first_line(text: &[u8]) -> &[u8] {
 pub(super) fn init() -> Result<()> {
     register("sys/kernel/hostname", 0o644, Arc::new(Settable(&HOST)))?;
     register("sys/kernel/domainname", 0o644, Arc::new(Settable(&DOMAIN)))?;
-    let lines: [(&str, fn() -> String); 7] = [
+    let lines: [super::Made; 7] = [
         ("kernel/osrelease", || alloc::format!("{RELEASE}\n")),
         ("kernel/version", || alloc::format!("{VERSION}\n")),
         ("kernel/pid_max", || alloc::format!("{PID_MAX}\n")),
