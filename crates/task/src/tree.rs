@@ -107,7 +107,20 @@ impl<T, P> Tree<T, P> {
             self.chunks.try_reserve(at + 1 - self.chunks.len()).map_err(|_| Errno::ENOMEM)?;
             self.chunks.resize_with(at + 1, || None);
         }
+        if self.chunks[at].is_none() {
+            self.tidy();
+        }
         Ok(&mut self.chunks[at].get_or_insert_with(|| Box::new([const { Slot::new() }; CHUNK]))[index])
+    }
+
+    /// Frees the chunks in which no number is taken. Once for each chunk that is made, so that a system that goes
+    /// through the numbers holds memory for those in use only.
+    fn tidy(&mut self) {
+        for chunk in &mut self.chunks {
+            if chunk.as_ref().is_some_and(|slots| slots.iter().all(Slot::is_free)) {
+                *chunk = None;
+            }
+        }
     }
 
     fn is_free(&self, id: u32) -> bool {
@@ -334,6 +347,19 @@ mod tests {
         t.remove_thread(member);
         t.remove_process(member);
         assert!(t.is_free(leader) && t.is_free(member));
+    }
+
+    #[test]
+    fn numbers_that_came_and_went_take_no_memory() {
+        let mut t = Table::new();
+        let init = spawn(&mut t, 0);
+        for _ in 0..PID_MAX {
+            let pid = spawn(&mut t, init);
+            t.remove_thread(pid);
+            t.remove_process(pid);
+        }
+        assert!(t.chunks.iter().flatten().count() <= 3);
+        assert!(t.process(init).is_some());
     }
 
     #[test]
