@@ -13,7 +13,7 @@ use uapi::{Errno, Result};
 
 use crate::file::Ops;
 use crate::vfs::dir_entry::NameHash;
-use crate::vfs::{Dentry, FsType, Node, SuperBlock, TREE, register_fs};
+use crate::vfs::{Dentry, Directory, FsType, Node, SuperBlock, TREE, register_fs};
 
 pub use kmsg::{kmsg_append, kmsg_clear, kmsg_read_all};
 
@@ -79,7 +79,7 @@ fn add_node(sb: &SuperBlock, name: &str, mode: u32, rdev: u64) -> Result<()> {
             sb.inode(mode, 0, 0, rdev, Node::Device)
         } else {
             dir.inode().link_added();
-            sb.inode(S_IFDIR | 0o755, 0, 0, 0, Node::Dir(Default::default()))
+            sb.inode(S_IFDIR | 0o755, 0, 0, 0, Node::Dir(Directory::sized()))
         };
         let name: Arc<[u8]> = Arc::from(part.as_bytes());
         let below = Dentry::child(&dir, name.clone(), inode);

@@ -15,7 +15,7 @@ use uapi::{Errno, Result, Timespec};
 
 use super::Regular;
 use crate::vfs::dir_entry::{NameHash, is_name, node_of};
-use crate::vfs::{Dentry, Inode, Node, Path, SuperBlock};
+use crate::vfs::{Dentry, Directory, Inode, Node, Path, SuperBlock};
 
 const HEADER: usize = 110;
 const END: &[u8] = b"TRAILER!!!";
@@ -179,7 +179,7 @@ impl Builder<'_> {
         let kind = entry.mode & S_IFMT;
         let node = match kind {
             S_IFREG => Node::Regular(self.content(entry)?),
-            S_IFDIR => Node::Dir(Default::default()),
+            S_IFDIR => Node::Dir(Directory::sized()),
             S_IFLNK => Node::Symlink(entry.data.into()),
             S_IFCHR | S_IFBLK | S_IFIFO => node_of(kind)?,
             _ => return Ok(None),
@@ -219,7 +219,7 @@ impl Builder<'_> {
             at = match table.find(hash, part) {
                 Some(below) => below,
                 None => {
-                    let inode = self.sb.inode(S_IFDIR | 0o755, 0, 0, 0, Node::Dir(Default::default()));
+                    let inode = self.sb.inode(S_IFDIR | 0o755, 0, 0, 0, Node::Dir(Directory::sized()));
                     let name: Arc<[u8]> = Arc::from(part);
                     let below = Dentry::child(&at, name.clone(), inode);
                     table.insert(hash, name, below.clone())?;

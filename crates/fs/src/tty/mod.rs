@@ -19,7 +19,7 @@ use hal::sync::{Once, SpinLock, WaitQueue};
 use hal::user::{InBuf, OutBuf};
 use uapi::fs::{S_IFCHR, makedev};
 use uapi::open::O_NOCTTY;
-use uapi::termios::TOSTOP;
+use uapi::termios::{B9600, CLOCAL, CREAD, CS8, HUPCL, TOSTOP};
 use uapi::{Errno, Result, Termios, Winsize};
 
 use crate::dev::{Device, register};
@@ -114,6 +114,8 @@ pub fn register_tty(name: &str, major: u32, minor: u32, device: &'static dyn Con
 /// Registers the serial console: `/dev/ttyS0`, and `/dev/console` and `/dev/tty` with it.
 pub fn init_console(device: &'static dyn ConsoleDevice) -> Result<Arc<Tty>> {
     let tty = register_tty("ttyS0", 4, 64, device)?;
+    // A serial line: without modem signals, and with Linux's speed.
+    tty.state.lock().termios.c_cflag = B9600 | CS8 | CREAD | HUPCL | CLOCAL;
     let console = TtyDevice { tty: tty.clone(), controls: false };
     register(S_IFCHR | 0o600, 5, 1, "console", Arc::new(console))?;
     register(S_IFCHR | 0o666, 5, 0, "tty", Arc::new(Controlling))?;

@@ -150,9 +150,24 @@ pub struct Directory {
     table: SpinLock<Table>,
     ops: Option<&'static dyn DirOps>,
     own_ops: Option<alloc::boxed::Box<dyn DirOps>>,
+    /// Entries count in the size that stat(2) shows, as tmpfs has it.
+    sized: bool,
 }
 
+/// Bytes that tmpfs says a directory entry takes.
+const ENTRY_SIZE: u64 = 20;
+
 impl Directory {
+    /// An empty directory of a tmpfs.
+    pub fn sized() -> Self {
+        Self { sized: true, ..Self::default() }
+    }
+
+    /// The size that stat(2) shows, in bytes: of a tmpfs, with the two dots.
+    pub fn size(&self) -> u64 {
+        if self.sized { (self.len() as u64 + 2) * ENTRY_SIZE } else { 0 }
+    }
+
     /// A directory with entries that `ops` makes.
     pub fn with_ops(ops: &'static dyn DirOps) -> Self {
         Self { ops: Some(ops), ..Self::default() }

@@ -201,7 +201,7 @@ impl Inode {
     /// Size in bytes as stat(2) shows it.
     pub fn size(&self) -> u64 {
         match &self.node {
-            Node::Dir(dir) => dir.len() as u64 * 20,
+            Node::Dir(dir) => dir.size(),
             Node::Regular(file) => file.size(),
             Node::Symlink(text) => text.len() as u64,
             Node::Text(text) => text.size(),

@@ -12,7 +12,7 @@ use crate::pipe::Pipe;
 use crate::tmpfs::Regular;
 use crate::vfs::perm::{may_create, may_delete, new_owner};
 use crate::vfs::walk::{Last, Walk};
-use crate::vfs::{Caller, Dentry, Inode, Node, Path, TREE};
+use crate::vfs::{Caller, Dentry, Directory, Inode, Node, Path, TREE};
 
 /// Makes the entry that `path` names, with the inode that `build` gives for its directory, under the tree lock.
 fn make(
@@ -57,7 +57,7 @@ fn make(
 pub fn mkdir(who: &Caller<'_>, dirfd: i32, path: &[u8], mode: u32) -> Result<()> {
     make(who, dirfd, path, true, |dir| {
         let (mode, uid, gid) = new_owner(who, dir.inode(), S_IFDIR | mode & (0o777 | S_ISVTX));
-        Ok(dir.mount.sb().inode(mode, uid, gid, 0, Node::Dir(Default::default())))
+        Ok(dir.mount.sb().inode(mode, uid, gid, 0, Node::Dir(Directory::sized())))
     })
 }
 

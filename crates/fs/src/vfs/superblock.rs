@@ -37,7 +37,8 @@ pub struct SuperBlock {
 impl SuperBlock {
     /// A file system with an empty root directory of `mode` and owner.
     pub fn new(fs: &'static FsType, mode: u32, uid: u32, gid: u32) -> Arc<Self> {
-        Self::build(fs, mode, uid, gid, Directory::default())
+        let root = if fs.fixed.is_none() { Directory::sized() } else { Directory::default() };
+        Self::build(fs, mode, uid, gid, root)
     }
 
     /// A file system of root's with entries in its root that come and go by themselves.
