@@ -162,6 +162,8 @@ kit_lr_spin_sc:
     lr.d    t1, (a0)
 1:  addi    a1, a1, -1
     bgtz    a1, 1b
+    .globl  kit_lr_spin_sc_store
+kit_lr_spin_sc_store:
     sc.d    a0, t1, (a0)
     ret
     .option pop

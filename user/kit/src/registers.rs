@@ -36,6 +36,7 @@ unsafe extern "C" {
     static kit_bad_stack_illegal: [u8; 4];
     fn kit_lr_sc(word: *mut u64, call: usize, a0: usize, a1: usize, a2: usize) -> usize;
     fn kit_lr_spin_sc(word: *mut u64, rounds: usize) -> usize;
+    static kit_lr_spin_sc_store: [u8; 4];
     fn kit_fp_fill(from: *const u64);
     fn kit_fp_read(to: *mut u64);
     static kit_entry_program: [u8; 0];
@@ -137,6 +138,12 @@ pub fn lr_call_sc(word: &mut u64, call: usize, arguments: [usize; 3]) -> bool {
 pub fn lr_spin_sc(word: &mut u64, rounds: usize) -> bool {
     // SAFETY: the word is ours.
     unsafe { kit_lr_spin_sc(word, rounds) == 0 }
+}
+
+/// The addresses between the two in [`lr_spin_sc`].
+pub fn lr_spin_sc_between() -> core::ops::Range<usize> {
+    let start = kit_lr_spin_sc as *const () as usize;
+    start + 4..(&raw const kit_lr_spin_sc_store).addr() + 1
 }
 
 /// Sets the floating-point registers. The compiler uses none, so that they stay until the next call of this.

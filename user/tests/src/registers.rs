@@ -21,6 +21,7 @@ pub const TESTS: &[Test] = &[
     Test::new("registers/preempted", preempted),
     Test::new("registers/signals-in-a-loop", signals_in_a_loop),
     Test::new("registers/signals-during-calls", signals_during_calls),
+    Test::new("registers/a-handler-may-change-all-in-its-frame", changed_by_handler),
     Test::new("registers/page-faults", page_faults),
     Test::new("registers/fork-child", fork_child),
     Test::new("registers/clone-and-vfork-children", clone_children),
@@ -174,6 +175,32 @@ fn signals_during_calls() -> Outcome {
             -4,
             "a sleep that a signal ends"
         );
+    }
+    Ok(())
+}
+
+/// Adds its number to every register in the frame but sp and the stack's own.
+extern "C" fn change_all(_: i32, _: *const Siginfo, context: *mut Ucontext) {
+    // SAFETY: the frame is ours until we return.
+    let registers = unsafe { &mut (*context).uc_mcontext.gregs };
+    for (index, word) in registers.iter_mut().enumerate().filter(|(index, _)| *index != 0 && *index != SP) {
+        *word = word.wrapping_add(index as u64);
+    }
+}
+
+/// rt_sigreturn loads what the frame holds, callee-saved registers and gp too.
+fn changed_by_handler() -> Outcome {
+    signal::handle(SIGUSR1, change_all, 0).must("sigaction")?;
+    let mut random = Random::new(20);
+    let own = [process::id() as usize, call!(nr::GETTID) as usize, SIGUSR1 as usize];
+    for _ in 0..20 {
+        let mut given = registers::call_pattern(&mut random, nr::TGKILL, &own);
+        let left = registers::call(&mut given);
+        given[A0] = 0;
+        for (index, word) in given.iter_mut().enumerate().filter(|(index, _)| *index != SP) {
+            *word = word.wrapping_add(index as u64);
+        }
+        ensure!(registers::difference(&given, &left, &[]) == 0, "a register is not what the handler left in the frame");
     }
     Ok(())
 }

@@ -104,8 +104,11 @@ limen_trap_entry:
     sw      zero, {H_LOCAL}(tp)
     j       .Lcall_return
 .Lcall_work_all:
+    srli    t1, t1, 32
+    andi    t1, t1, {LOCAL_REPLACED}    # by exec or sigreturn: the frame is whole, and what is in place is stale
+    bnez    t1, 1f
     call    limen_spill
-    mv      a1, a0                      # the result
+1:  mv      a1, a0                      # the result
     mv      a0, sp                      # the frame
     call    limen_call_work
     j       .Lfull_return

@@ -14,7 +14,7 @@ use core::mem::offset_of;
 
 use crate::calls::{CallTable, SLOTS};
 use crate::hart::{Hart, MAX_HARTS};
-use crate::task::{FRAME_SIZE, HEAD_SIZE, Head, LOCAL_RELOAD_PC, STACK_SIZE, UserFrame};
+use crate::task::{FRAME_SIZE, HEAD_SIZE, Head, LOCAL_RELOAD_PC, LOCAL_REPLACED, STACK_SIZE, UserFrame};
 use trap::KernelFrame;
 
 /// Offset of a user-frame field from `tp`.
@@ -73,6 +73,7 @@ global_asm!(
     H_SCRATCH = const offset_of!(Head, scratch),
     HART_EMERGENCY_SP = const offset_of!(Hart, emergency_sp),
     LOCAL_RELOAD_PC = const LOCAL_RELOAD_PC,
+    LOCAL_REPLACED = const LOCAL_REPLACED,
     SLOTS = const SLOTS,
     FULL_TABLE = const offset_of!(CallTable, full),
     K_FRAME = const size_of::<KernelFrame>(),
