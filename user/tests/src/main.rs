@@ -6,6 +6,8 @@
 #![cfg_attr(target_os = "none", no_std, no_main)]
 
 #[cfg(target_os = "none")]
+mod copies;
+#[cfg(target_os = "none")]
 mod entry;
 #[cfg(target_os = "none")]
 mod floats;
@@ -20,5 +22,5 @@ rt::program!(run);
 fn run(args: rt::Args) -> u8 {
     // Whatever started us may have left signals blocked or ignored.
     kit::signal::set_mask(0);
-    rt::tap::run(&[registers::TESTS, floats::TESTS, traps::TESTS, entry::TESTS], args)
+    rt::tap::run(&[registers::TESTS, floats::TESTS, traps::TESTS, entry::TESTS, copies::TESTS], args)
 }

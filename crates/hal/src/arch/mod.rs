@@ -116,6 +116,7 @@ global_asm!(
 );
 
 global_asm!(include_str!("fp.S"));
+global_asm!(include_str!("memory.S"));
 
 /// The running task's head, which `tp` points at in the kernel.
 #[inline]
