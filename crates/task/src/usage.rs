@@ -97,7 +97,7 @@ impl Thread {
     /// What this thread has used so far.
     pub fn usage(&self) -> Usage {
         Usage {
-            time: self.sched.time_run(),
+            time: self.time_run(),
             minor: self.counts.minor.load(Ordering::Relaxed),
             major: self.counts.major.load(Ordering::Relaxed),
             voluntary: self.counts.voluntary.load(Ordering::Relaxed),

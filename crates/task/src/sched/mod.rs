@@ -505,3 +505,13 @@ pub fn idle_time(index: usize) -> u64 {
     let open = if run.is_idling() { hal::time::now().saturating_sub(since) } else { 0 };
     idle.sched.time_run() + open
 }
+
+impl Thread {
+    /// Clock ticks that the thread has run. What it has run since it was last charged counts too: a thread that has a
+    /// hart to itself is not charged for as long as it runs.
+    pub fn time_run(&self) -> u64 {
+        let since = self.sched.since.load(Ordering::Relaxed);
+        let charged = self.sched.time_run();
+        if self.context.on_hart() { charged + hal::time::now().saturating_sub(since) } else { charged }
+    }
+}
