@@ -5,11 +5,16 @@
 //! [`Report`]; the command that reads it uses the same types.
 #![forbid(unsafe_code)]
 
+mod counts;
+pub mod decode;
 mod names;
+mod ras;
 mod report;
 
+pub use counts::{Counts, CsrCount, Event};
 pub use names::{csr_name, trap_name};
-pub use report::{Bucket, Cause, Context, Counts, CsrCount, Mode, Modes, Region, Report, Returns};
+pub use ras::Ras;
+pub use report::{Bucket, Cause, Context, Mode, Modes, Region, Report, Returns};
 
 /// The modelled depths of the return-address stack, in the order of every `mispredicted` array. `None`: unbounded (in
 /// fact [`UNBOUNDED`] entries).
