@@ -37,6 +37,12 @@ impl Args {
         (index < self.count()).then(|| self.string(index + 1))
     }
 
+    /// Where the pointer to argument `index` lies: the rest of the arguments as execve(2) takes them.
+    pub fn pointer(&self, index: usize) -> *const *const c_char {
+        // SAFETY: argc comes before the arguments in the same block, and a null pointer after them.
+        unsafe { self.stack.add(1 + index.min(self.count())).cast() }
+    }
+
     /// The environment's strings, `NAME=value`.
     pub fn environment(&self) -> impl Iterator<Item = &'static CStr> + use<> {
         let this = *self;

@@ -24,7 +24,8 @@ pub enum Ended {
 }
 
 impl Ended {
-    const fn from_status(status: u32) -> Self {
+    /// From the word that wait4(2) writes.
+    pub const fn from_status(status: u32) -> Self {
         match status & 0x7f {
             0 => Ended::Exited((status >> 8) as u8),
             number => Ended::Killed(number as u8),

@@ -1,0 +1,46 @@
+//! The lab's program in the guest: `work [--no-settle] [NAME…]` measures workloads by the `time` register.
+//!
+//! Where instructions are counted (`cargo limen run --icount`) one nanosecond is one instruction of user, kernel and
+//! firmware together. A line is `name figure`, the mean over a loop that has been warmed up; a line that begins with `#`
+//! is a remark. Without `--no-settle` it first waits until 20 seconds after boot, for a Linux has start-up work that would
+//! share the hart. With names it measures only those, and status 1 says that one of them could not be measured.
+//!
+//! `work --profile PATH ARGS…` runs a program between the markers and ends with its status.
+
+#![cfg_attr(target_os = "none", no_std, no_main)]
+
+rt::program!(main);
+
+#[cfg(target_os = "none")]
+fn main(args: rt::Args) -> u8 {
+    use limen_user_work::{WORKLOADS, find, run};
+    let words = || args.iter().skip(1);
+    if !words().any(|word| word == c"--no-settle") {
+        run::settle();
+    }
+    if let Some(at) = words().position(|word| word == c"--profile")
+        && let Some(path) = args.get(at + 2)
+    {
+        return run::profile(path, args.pointer(at + 2), args);
+    }
+    let (mapped, resident) = kit::file::pages();
+    rt::println!("# this program: {mapped} pages mapped, {resident} resident");
+    let mut all = true;
+    let mut named = false;
+    for word in words().filter(|word| !word.to_bytes().starts_with(b"--")) {
+        named = true;
+        match word.to_str().ok().and_then(find) {
+            Some(workload) => all &= run::measure(workload, args),
+            None => {
+                rt::println!("# no workload {}", word.to_str().unwrap_or("?"));
+                all = false;
+            }
+        }
+    }
+    if !named {
+        for workload in WORKLOADS.iter().filter(|workload| workload.harts == 1) {
+            run::measure(workload, args);
+        }
+    }
+    u8::from(!all)
+}
