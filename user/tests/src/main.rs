@@ -12,7 +12,13 @@ mod entry;
 #[cfg(target_os = "none")]
 mod floats;
 #[cfg(target_os = "none")]
+mod memory;
+#[cfg(target_os = "none")]
 mod registers;
+#[cfg(target_os = "none")]
+mod signals;
+#[cfg(target_os = "none")]
+mod start;
 #[cfg(target_os = "none")]
 mod traps;
 
@@ -22,5 +28,19 @@ rt::program!(run);
 fn run(args: rt::Args) -> u8 {
     // Whatever started us may have left signals blocked or ignored.
     kit::signal::set_mask(0);
-    rt::tap::run(&[registers::TESTS, floats::TESTS, traps::TESTS, entry::TESTS, copies::TESTS], args)
+    if let Some(status) = start::helper(args) {
+        return status;
+    }
+    start::remember(args);
+    const GROUPS: &[&[rt::tap::Test]] = &[
+        registers::TESTS,
+        floats::TESTS,
+        traps::TESTS,
+        entry::TESTS,
+        signals::TESTS,
+        memory::TESTS,
+        start::TESTS,
+        copies::TESTS,
+    ];
+    rt::tap::run(GROUPS, args)
 }
