@@ -259,6 +259,22 @@ impl Context {
         Some(context)
     }
 
+    /// A context for a child of the running task, whose context this is: as [`Context::new_user`], with the parent's FP
+    /// state. A parent that never used the unit has a child that never did.
+    pub fn new_child(&self, frame: &UserFrame, started: fn()) -> Option<Self> {
+        #[cfg(target_os = "none")]
+        if crate::arch::fp::is_initial() {
+            return Self::new_user(frame, None, started);
+        }
+        let child = Self::new_user(frame, None, started)?;
+        #[cfg(target_os = "none")]
+        crate::arch::fp::save_current(self.head());
+        // SAFETY: the parent is the caller and the child is new, so nobody else touches either state.
+        unsafe { *child.head().fp.get() = *self.head().fp.get() };
+        child.head().fs.store(FS_CLEAN, Ordering::Relaxed);
+        Some(child)
+    }
+
     /// A context for a kernel thread: its first switch calls `entry`. None when no memory is left.
     pub fn new_kernel(entry: fn() -> !) -> Option<Self> {
         let context = Self::allocate()?;

@@ -41,6 +41,11 @@ pub(crate) fn save_current(head: &Head) {
     }
 }
 
+/// True when the running task has not used the unit since it began.
+pub(crate) fn is_initial() -> bool {
+    csr::sstatus() & csr::FS == FS_INITIAL
+}
+
 #[cold]
 fn save(head: &Head) {
     // SAFETY: FS is on, and only the running task's owner touches its `fp` (see Head).
