@@ -101,8 +101,7 @@ pub fn clone(args: &CloneArgs, caller: &UserFrame) -> Result<u32, Errno> {
     }
     let has = |flag| args.flags & flag != 0;
     let vfork = has(CLONE_VFORK).then(|| Arc::new(Completion::new()));
-    let context =
-        Context::new_user(&child_frame(args, caller), Some(&me.context.fp()), started).ok_or(Errno::ENOMEM)?;
+    let context = me.context.new_child(&child_frame(args, caller), started).ok_or(Errno::ENOMEM)?;
 
     let mm = if has(CLONE_VM) { me.mm() } else { me.mm().fork()? };
     let files = if has(CLONE_FILES) { me.files() } else { Arc::new(me.files().try_clone()?) };

@@ -47,4 +47,4 @@ pub use signal::user_work;
 pub use slot::Slot;
 pub use terminal::JobControl;
 pub use thread::{Restart, Thread, table_id};
-pub use wait::{Sleep, wait_on};
+pub use wait::{Sleep, wait_more, wait_on};

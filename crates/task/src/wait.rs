@@ -36,9 +36,19 @@ pub fn wait_on<T>(
     deadline: Option<u64>,
     mut condition: impl FnMut() -> Option<T>,
 ) -> Result<T, Errno> {
-    if let Some(value) = condition() {
-        return Ok(value);
+    match condition() {
+        Some(value) => Ok(value),
+        None => wait_more(queue, sleep, deadline, condition),
     }
+}
+
+/// As [`wait_on`], for a caller that has just tried in vain: registers first.
+pub fn wait_more<T>(
+    queue: &WaitQueue,
+    sleep: Sleep,
+    deadline: Option<u64>,
+    condition: impl FnMut() -> Option<T>,
+) -> Result<T, Errno> {
     let entry = queue.add_owned(current().waker());
     let result = wait(sleep, deadline, condition);
     queue.remove(entry);
@@ -50,6 +60,8 @@ pub fn wait_on<T>(
 pub fn wait<T>(sleep: Sleep, deadline: Option<u64>, mut condition: impl FnMut() -> Option<T>) -> Result<T, Errno> {
     let me = current();
     let mut alarm = None;
+    // What woke the thread before it registered was for an earlier wait: it would only end the first park for nothing.
+    me.sched.forget_wakeups();
     // The registration comes before the look, for every hart: the other half of the fence in `WaitQueue::wake_all`.
     fence(Ordering::SeqCst);
     let result = loop {

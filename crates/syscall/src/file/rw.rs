@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use fs::File;
 use hal::addr::UserAddr;
 use hal::user::{InBuf, OutBuf};
-use task::{Sleep, wait_on};
+use task::{Sleep, wait_more};
 use uapi::fs::{MAX_RW_COUNT, PIPE_BUF, RWF_APPEND, RWF_DSYNC, RWF_HIPRI, RWF_NOWAIT, RWF_SYNC, S_IFREG};
 use uapi::open::O_NONBLOCK;
 use uapi::signal::SIGPIPE;
@@ -88,13 +88,14 @@ fn write_now(file: &File, input: &mut InBuf<'_>, mode: Mode) -> Result<usize> {
     }
 }
 
-/// Waits until `attempt` answers something else than `EAGAIN`, unless the file or the call must not wait.
+/// After a first attempt that answered `EAGAIN`: waits until `attempt` answers something else, unless the file or the
+/// call must not wait.
 fn waiting<T>(file: &File, no_wait: bool, mut attempt: impl FnMut() -> Result<T>) -> Result<T> {
     if no_wait || file.flags() & O_NONBLOCK != 0 {
         return Err(Errno::EAGAIN);
     }
     let queue = file.wait_queue().ok_or(Errno::EAGAIN)?;
-    wait_on(queue, Sleep::Interruptible, None, || match attempt() {
+    wait_more(queue, Sleep::Interruptible, None, || match attempt() {
         Err(Errno::EAGAIN) => None,
         result => Some(result),
     })?

@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicI8, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, 
 use uapi::Errno;
 use uapi::sched::{SCHED_BATCH, SCHED_FIFO, SCHED_IDLE, SCHED_NORMAL, SCHED_RR};
 
-use super::queue::{Virtual, charge};
+use super::queue::{Virtual, scale};
 use crate::wait::Sleep;
 
 /// Runs or waits for a hart.
@@ -25,6 +25,8 @@ pub struct Sched {
     pub(super) since: AtomicU64,
     time: AtomicU64,
     nice: AtomicI8,
+    /// Virtual time a tick; 0 for real-time threads, whose place in a queue is fixed.
+    scale: AtomicU32,
     policy: AtomicU32,
     priority: AtomicU32,
     /// The harts it may run on.
@@ -45,6 +47,7 @@ impl Sched {
             since: AtomicU64::new(0),
             time: AtomicU64::new(0),
             nice: AtomicI8::new(parent.map_or(0, Sched::nice)),
+            scale: AtomicU32::new(parent.map_or_else(|| scale(0), |s| s.scale.load(Ordering::Relaxed))),
             policy: AtomicU32::new(parent.map_or(SCHED_NORMAL, |s| s.policy().0)),
             priority: AtomicU32::new(parent.map_or(0, |s| s.policy().1)),
             affinity: AtomicUsize::new(parent.map_or(usize::MAX, Sched::affinity)),
@@ -65,16 +68,22 @@ impl Sched {
         let ticks = now.saturating_sub(self.since.load(Ordering::Relaxed));
         self.since.store(now, Ordering::Relaxed);
         self.time.store(self.time.load(Ordering::Relaxed) + ticks, Ordering::Relaxed);
-        if self.is_realtime() {
-            return self.vruntime.load(Ordering::Relaxed);
-        }
-        let vruntime = self.vruntime.load(Ordering::Relaxed).saturating_add(charge(ticks, self.nice()));
+        let cost = ticks.wrapping_mul(u64::from(self.scale.load(Ordering::Relaxed)));
+        let vruntime = self.vruntime.load(Ordering::Relaxed).wrapping_add(cost);
         self.vruntime.store(vruntime, Ordering::Relaxed);
         vruntime
     }
 
     pub(super) fn is_realtime(&self) -> bool {
         matches!(self.policy.load(Ordering::Relaxed), SCHED_FIFO | SCHED_RR)
+    }
+
+    /// Forgets that the running thread was woken: it is about to look at whatever it waits for.
+    #[inline]
+    pub(crate) fn forget_wakeups(&self) {
+        if self.state.load(Ordering::Relaxed) == NOTIFIED {
+            self.state.swap(RUNNING, Ordering::AcqRel);
+        }
     }
 
     /// The virtual time at which a woken thread is queued on a hart whose time is `floor`.
@@ -123,6 +132,7 @@ impl Sched {
     /// Sets the nice value; what is out of range is clamped. Permission is the caller's affair.
     pub fn set_nice(&self, nice: i32) {
         self.nice.store(nice.clamp(-20, 19) as i8, Ordering::Relaxed);
+        self.rescale();
     }
 
     /// Policy (`SCHED_*`) and static priority.
@@ -143,7 +153,13 @@ impl Sched {
         }
         self.policy.store(policy, Ordering::Relaxed);
         self.priority.store(priority, Ordering::Relaxed);
+        self.rescale();
         Ok(())
+    }
+
+    fn rescale(&self) {
+        let scale = if self.is_realtime() { 0 } else { scale(self.nice()) };
+        self.scale.store(scale, Ordering::Relaxed);
     }
 
     /// The harts it may run on, a bit each.

@@ -468,7 +468,6 @@ pub(crate) fn start(thread: &Arc<Thread>) {
 
 /// Wake-ups through a wait queue come from system calls that pass data on (pipes, terminals, exits), whose callers mostly
 /// wait for the answer next: the woken thread is queued behind them. If they do not, the tick finds it another hart.
-
 impl alloc::task::Wake for Thread {
     fn wake(self: Arc<Self>) {
         self.wake_from(true);

@@ -21,11 +21,9 @@ const SCALE: [u32; 40] = [
     2479, 3130, 3855, 4877, 6096, 7654, 9533, 11916, 14980, 18725, 23302, 29127, 36158, 45590, 58254, 69905,
 ];
 
-/// The virtual time that `ticks` of running cost at `nice`.
-#[inline]
-pub fn charge(ticks: u64, nice: i8) -> Virtual {
-    let index = (nice.clamp(-20, 19) + 20) as usize;
-    ticks.saturating_mul(u64::from(SCALE[index]))
+/// The virtual time that a tick of running costs at `nice`.
+pub fn scale(nice: i8) -> u32 {
+    SCALE[(nice.clamp(-20, 19) + 20) as usize]
 }
 
 /// Where a woken task starts: at its own virtual time, but not so far back that it could starve the others for what it
@@ -153,7 +151,7 @@ mod tests {
         for _ in 0..10_000 {
             let (at, (nice, _)) = q.pop().unwrap();
             ran[usize::from(nice == 5)] += 1;
-            q.push(at + charge(1, nice), (nice, 0));
+            q.push(at + u64::from(scale(nice)), (nice, 0));
         }
         let ratio = ran[0] as f64 / ran[1] as f64;
         assert!((2.9..3.2).contains(&ratio), "1024/335, got {ratio}");

@@ -6,6 +6,7 @@ use uapi::signal::*;
 use uapi::{Errno, SigSet, Sigaction, Siginfo, StackT};
 
 use super::frame::{altstack_flags, new_altstack};
+use super::pending::Pending;
 use super::rules::{is_ignored, next_signal};
 use crate::seam::current;
 use crate::thread::Thread;
@@ -69,7 +70,8 @@ pub fn sigsuspend(mask: SigSet) -> Errno {
 pub fn sigtimedwait(set: SigSet, deadline: Option<u64>) -> Result<Siginfo, Errno> {
     let me = current();
     let set = set & !UNBLOCKABLE;
-    if let Some(info) = me.take_signal(!set) {
+    let mut info = Siginfo::default();
+    if me.take_signal(!set, &mut info) {
         return Ok(info);
     }
     if deadline.is_some_and(|d| hal::time::now() >= d) {
@@ -79,37 +81,40 @@ pub fn sigtimedwait(set: SigSet, deadline: Option<u64>) -> Result<Siginfo, Errno
     let blocked = me.signals.blocked();
     me.signals.awaited.store(set, Ordering::SeqCst);
     me.set_blocked(blocked & !set);
-    let result = wait::wait(Sleep::Interruptible, deadline, || me.take_signal(!set));
+    let result = wait::wait(Sleep::Interruptible, deadline, || me.take_signal(!set, &mut info).then_some(()));
     me.set_blocked(blocked);
     me.signals.awaited.store(0, Ordering::SeqCst);
     match result {
-        Ok(info) => Ok(info),
+        Ok(()) => Ok(info),
         // It may have come between the last look and the mask's return.
-        Err(error) => me.take_signal(!set).ok_or(match error {
-            Errno::ETIMEDOUT => Errno::EAGAIN,
-            _ => Errno::EINTR,
-        }),
+        Err(_) if me.take_signal(!set, &mut info) => Ok(info),
+        Err(Errno::ETIMEDOUT) => Err(Errno::EAGAIN),
+        Err(_) => Err(Errno::EINTR),
     }
 }
 
 impl Thread {
-    /// Takes the next signal that is not in `except`: the thread's own first, then the group's.
-    pub(crate) fn take_signal(&self, except: SigSet) -> Option<Siginfo> {
-        if self.signals.pending() & !except != 0 {
-            let own = self.signals.with_pending(|p| next_signal(p.set(), except).map(|signal| p.take(signal)));
-            if own.is_some() {
-                return own;
+    /// Takes the next signal that is not in `except` into `info`: the thread's own first, then the group's. False when
+    /// there is none.
+    pub(crate) fn take_signal(&self, except: SigSet, info: &mut Siginfo) -> bool {
+        let mut take = |pending: &mut Pending| match next_signal(pending.set(), except) {
+            Some(signal) => {
+                pending.take_into(signal, info);
+                true
             }
+            None => false,
+        };
+        if self.signals.pending() & !except != 0 && self.signals.with_pending(&mut take) {
+            return true;
         }
         let group = &self.process.signals;
         if group.pending() & !except == 0 {
-            return None;
+            return false;
         }
         let mut state = group.state.lock();
-        let signal = next_signal(state.shared.set(), except)?;
-        let info = state.shared.take(signal);
+        let taken = take(&mut state.shared);
         group.publish(&state);
-        Some(info)
+        taken
     }
 
     /// What must not be dropped as ignored, because the thread looks for it by other means.

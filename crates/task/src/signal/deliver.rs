@@ -5,8 +5,7 @@ use core::sync::atomic::Ordering;
 use hal::addr::UserAddr;
 use hal::task::{UserFrame, Work, replace_frame};
 use uapi::signal::*;
-use uapi::{Errno, SigFrame, Sigaction, Siginfo};
-use zerocopy::IntoBytes;
+use uapi::{Errno, Sigaction, Siginfo};
 
 use super::frame::{self, NO_ALTSTACK};
 use super::rules::{Resume, Verdict, handler_mask, judge, resume};
@@ -29,7 +28,8 @@ pub fn user_work(frame: &mut UserFrame) {
 
 /// Takes signals until one has a handler or none is left.
 fn signals(me: Current, frame: &mut UserFrame) {
-    while let Some((info, action)) = next(me) {
+    let mut info = Siginfo::default();
+    while let Some(action) = next(me, &mut info) {
         let signal = info.si_signo as u32;
         let group = &me.process.signals;
         let orphaned = || {
@@ -62,8 +62,8 @@ fn signals(me: Current, frame: &mut UserFrame) {
     me.restore_blocked();
 }
 
-/// The next signal to act on, after the group's own affairs: its end, its stop.
-fn next(me: Current) -> Option<(Siginfo, Sigaction)> {
+/// The next signal to act on, in `info`, and its action, after the group's own affairs: its end, its stop.
+fn next(me: Current, info: &mut Siginfo) -> Option<Sigaction> {
     let group = &me.process.signals;
     loop {
         let flags = group.flags.load(Ordering::Acquire);
@@ -78,14 +78,16 @@ fn next(me: Current) -> Option<(Siginfo, Sigaction)> {
             stop::take_part();
             continue;
         }
-        let info = me.take_signal(me.signals.blocked())?;
+        if !me.take_signal(me.signals.blocked(), info) {
+            return None;
+        }
         let signal = info.si_signo as u32;
         let hand = group.hand();
         let action = hand.action(signal);
         if action.flags & SA_RESETHAND != 0 && action.handler > SIG_IGN {
             hand.set_action(signal, Sigaction { handler: SIG_DFL, ..action });
         }
-        return Some((info, action));
+        return Some(action);
     }
 }
 
@@ -103,8 +105,8 @@ fn handle(me: Current, frame: &mut UserFrame, info: &Siginfo, action: &Sigaction
     let altstack = me.signals.altstack();
     let mask = me.own_mask();
     let written = frame::frame_address(frame.sp, action, &altstack).filter(|&at| {
-        let saved = frame::build(info, frame, &me.context.fp(), mask, &altstack);
-        hal::user::copy_out(UserAddr(at), saved.as_bytes()).is_ok()
+        let put = |offset, bytes: &[u8]| hal::user::copy_out(UserAddr(at).add(offset), bytes);
+        frame::write(info, frame, &me.context.fp(), mask, &altstack, put).is_ok()
     });
     let Some(at) = written else {
         if signal == SIGSEGV {
@@ -125,15 +127,12 @@ fn handle(me: Current, frame: &mut UserFrame, info: &Siginfo, action: &Sigaction
 /// for `a0`, which is the restored one.
 pub fn rt_sigreturn(regs: &mut UserFrame) -> isize {
     let me = current();
-    let mut saved = SigFrame::default();
-    let restored = match hal::user::copy_in(saved.as_mut_bytes(), UserAddr(regs.sp)) {
-        Ok(()) => frame::parse(&saved),
-        Err(_) => None,
-    };
-    let Some(restored) = restored else {
+    let mut restored = frame::Restored::default();
+    let sp = UserAddr(regs.sp);
+    if !frame::read(&mut restored, |offset, bytes| hal::user::copy_in(bytes, sp.add(offset))) {
         send::force(&Siginfo::plain(SIGSEGV, SI_KERNEL));
         return 0;
-    };
+    }
     // As for sigaltstack(2), whose refusal is not an error here (the handler may still be on it).
     let old = me.signals.altstack();
     if let Ok(altstack) = frame::new_altstack(&old, restored.regs.sp, &restored.altstack) {

@@ -5,9 +5,10 @@
 //! alternate stack when the handler asks for it and is not on it already (sigaltstack(2)).
 
 use hal::task::{FpState, UserFrame};
-use uapi::sigframe::{END_MAGIC, ExtHeader, FRAME_ALIGN};
+use uapi::sigframe::{END_MAGIC, FRAME_ALIGN};
 use uapi::signal::*;
 use uapi::{Errno, SigFrame, SigSet, Sigaction, Siginfo, StackT};
+use zerocopy::IntoBytes;
 
 /// True when `sp` is on the alternate stack. One that disarms itself is never "on" (SS_AUTODISARM).
 pub fn on_altstack(alt: &StackT, sp: usize) -> bool {
@@ -64,17 +65,44 @@ pub fn frame_address(sp: usize, action: &Sigaction, alt: &StackT) -> Option<usiz
     Some(address)
 }
 
-/// The bytes of a frame: what was interrupted, and what is restored when the handler returns.
-pub fn build(info: &Siginfo, regs: &UserFrame, fp: &FpState, mask: SigSet, alt: &StackT) -> SigFrame {
-    let mut frame = SigFrame { info: *info, ..SigFrame::default() };
-    frame.uc.uc_stack = StackT { ss_flags: altstack_flags(alt, regs.sp), pad: 0, ..*alt };
-    frame.uc.uc_sigmask = mask;
-    let context = &mut frame.uc.uc_mcontext;
-    context.gregs = regs.words().map(|w| w as u64);
-    context.fpregs = fp.f;
-    context.fcsr = fp.fcsr as u32;
-    context.ext = ExtHeader { magic: END_MAGIC, size: 0 };
-    frame
+/// Where the parts of a frame lie that carry something, in bytes from its start. What lies between them (padding, and
+/// the room for a larger mask and wider FP registers) is left as the program has it.
+mod part {
+    use core::mem::offset_of;
+    use uapi::SigFrame;
+    use uapi::sigframe::{Mcontext, Ucontext};
+
+    const UC: usize = offset_of!(SigFrame, uc);
+    const CONTEXT: usize = UC + offset_of!(Ucontext, uc_mcontext);
+    /// Siginfo.
+    pub const INFO: usize = offset_of!(SigFrame, info);
+    /// uc_flags, uc_link, uc_stack, uc_sigmask: six words.
+    pub const HEAD: usize = UC;
+    /// pc, x1 to x31.
+    pub const REGS: usize = CONTEXT + offset_of!(Mcontext, gregs);
+    /// f0 to f31, fcsr.
+    pub const FP: usize = CONTEXT + offset_of!(Mcontext, fpregs);
+    /// The reserved word and the first extension record's header.
+    pub const EXT: usize = CONTEXT + offset_of!(Mcontext, reserved);
+    const _: () = assert!(offset_of!(Ucontext, uc_sigmask) == 5 * 8 && offset_of!(Mcontext, ext) == 768 + 8);
+}
+
+/// Writes a frame through `put` (offset, bytes): what was interrupted, and what is restored when the handler returns.
+pub fn write(
+    info: &Siginfo,
+    regs: &UserFrame,
+    fp: &FpState,
+    mask: SigSet,
+    alt: &StackT,
+    mut put: impl FnMut(usize, &[u8]) -> Result<(), Errno>,
+) -> Result<(), Errno> {
+    let flags = u64::from(altstack_flags(alt, regs.sp));
+    put(part::INFO, info.as_bytes())?;
+    put(part::HEAD, [0, 0, alt.ss_sp as u64, flags, alt.ss_size as u64, mask].as_bytes())?;
+    put(part::REGS, regs.words().as_bytes())?;
+    put(part::FP, fp.f.as_bytes())?;
+    put(part::FP + size_of_val(&fp.f), (fp.fcsr as u32).as_bytes())?;
+    put(part::EXT, [0u32, END_MAGIC, 0].as_bytes())
 }
 
 /// The registers at the handler's first instruction (LINUX: pc, sp, ra, a0 to a2; all others as they were).
@@ -99,19 +127,35 @@ pub struct Restored {
     pub altstack: StackT,
 }
 
-/// Reads a frame back. None when it is malformed: the program gets SIGSEGV.
-pub fn parse(frame: &SigFrame) -> Option<Restored> {
-    let context = &frame.uc.uc_mcontext;
-    // An extension record would be vector or shadow-stack state, which no program has here.
-    if context.reserved != 0 || context.ext.magic != END_MAGIC || context.ext.size != 0 {
-        return None;
+impl Default for Restored {
+    fn default() -> Self {
+        Self { regs: UserFrame::default(), fp: FpState::ZERO, mask: 0, altstack: NO_ALTSTACK }
     }
-    Some(Restored {
-        regs: UserFrame::from_words(&context.gregs.map(|w| w as usize)),
-        fp: FpState { f: context.fpregs, fcsr: u64::from(context.fcsr & 0xff) },
-        mask: frame.uc.uc_sigmask & !UNBLOCKABLE,
-        altstack: frame.uc.uc_stack,
-    })
+}
+
+/// Reads a frame back through `get` (offset, bytes). False when it is malformed or cannot be read: the program gets
+/// SIGSEGV.
+pub fn read(into: &mut Restored, mut get: impl FnMut(usize, &mut [u8]) -> Result<(), Errno>) -> bool {
+    let mut head = [0u64; 6];
+    let mut regs = [0usize; 32];
+    let mut fcsr = 0u32;
+    let mut ext = [0u32; 3];
+    let f = &mut into.fp.f;
+    let read = get(part::HEAD, head.as_mut_bytes())
+        .and_then(|()| get(part::REGS, regs.as_mut_bytes()))
+        .and_then(|()| get(part::FP, f.as_mut_bytes()))
+        .and_then(|()| get(part::FP + size_of_val(f), fcsr.as_mut_bytes()))
+        .and_then(|()| get(part::EXT, ext.as_mut_bytes()));
+    // An extension record would be vector or shadow-stack state, which no program has here.
+    if read.is_err() || ext != [0, END_MAGIC, 0] {
+        return false;
+    }
+    into.regs = UserFrame::from_words(&regs);
+    into.fp.fcsr = u64::from(fcsr & 0xff);
+    let [_, _, sp, flags, size, mask] = head;
+    into.mask = mask & !UNBLOCKABLE;
+    into.altstack = StackT { ss_sp: sp as usize, ss_flags: flags as u32, pad: 0, ss_size: size as usize };
+    true
 }
 
 #[cfg(test)]
@@ -154,6 +198,39 @@ mod tests {
         assert_eq!((off.ss_size, altstack_flags(&off, 0x2100)), (0, SS_DISABLE));
         assert_eq!(altstack_flags(&ALT, 0x12000), SS_ONSTACK);
         assert_eq!(altstack_flags(&ALT, 0x10000), 0, "the lowest byte is below any pushed word");
+    }
+
+    fn build(info: &Siginfo, regs: &UserFrame, fp: &FpState, mask: SigSet, alt: &StackT) -> SigFrame {
+        let mut frame = SigFrame::default();
+        write(info, regs, fp, mask, alt, |at, bytes| {
+            frame.as_mut_bytes()[at..at + bytes.len()].copy_from_slice(bytes);
+            Ok(())
+        })
+        .unwrap();
+        frame
+    }
+
+    fn parse(frame: &SigFrame) -> Option<Restored> {
+        let mut restored = Restored::default();
+        let good = read(&mut restored, |at, bytes| {
+            bytes.copy_from_slice(&frame.as_bytes()[at..at + bytes.len()]);
+            Ok(())
+        });
+        good.then_some(restored)
+    }
+
+    #[test]
+    fn parts_lie_where_the_structure_has_them() {
+        let mut words = [0; 32];
+        words.iter_mut().enumerate().for_each(|(i, w)| *w = 100 + i);
+        let fp = FpState { f: core::array::from_fn(|i| 200 + i as u64), fcsr: 0x81 };
+        let frame = build(&Siginfo::kill(SIGINT, 7, 8), &UserFrame::from_words(&words), &fp, 5, &ALT);
+        assert_eq!((frame.info.si_signo, frame.info.pid(), frame.uc.uc_sigmask), (2, 7, 5));
+        assert_eq!(frame.uc.uc_stack, ALT);
+        assert_eq!(frame.uc.uc_mcontext.gregs, words.map(|w| w as u64));
+        assert_eq!((frame.uc.uc_mcontext.fpregs, frame.uc.uc_mcontext.fcsr), (fp.f, 0x81));
+        let fails = |at, _: &mut [u8]| if at == part::EXT { Err(Errno::EFAULT) } else { Ok(()) };
+        assert!(!read(&mut Restored::default(), fails));
     }
 
     #[test]

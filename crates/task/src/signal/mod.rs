@@ -32,31 +32,40 @@ use pending::Pending;
 /// Number of signals, as an array length.
 const SIGNALS: usize = NSIG as usize;
 
-/// The actions for all signals; shared by CLONE_SIGHAND.
+type Actions = [Sigaction; SIGNALS];
+
+/// The actions for all signals; shared by CLONE_SIGHAND. A copy shares the table until one of the two changes it: most
+/// children do not before their execve(2).
 pub struct SigHand {
-    actions: SpinLock<[Sigaction; SIGNALS]>,
+    /// None: everything by default.
+    actions: SpinLock<Option<Arc<Actions>>>,
 }
 
 impl SigHand {
     /// Everything by default.
-    pub fn new() -> Self {
-        Self { actions: SpinLock::new([Sigaction::default(); SIGNALS]) }
+    pub const fn new() -> Self {
+        Self { actions: SpinLock::new(None) }
     }
 
     /// A copy for a fork.
     pub fn copy(&self) -> Self {
-        Self { actions: SpinLock::new(*self.actions.lock()) }
+        Self { actions: SpinLock::new(self.actions.lock().clone()) }
     }
 
     /// The action for a signal.
     #[inline]
     pub fn action(&self, signal: u32) -> Sigaction {
-        self.actions.lock().get((signal as usize).wrapping_sub(1)).copied().unwrap_or_default()
+        match &*self.actions.lock() {
+            Some(table) => table.get((signal as usize).wrapping_sub(1)).copied().unwrap_or_default(),
+            None => Sigaction::default(),
+        }
     }
 
     /// Sets the action for a signal; gives the old one.
     pub(crate) fn set_action(&self, signal: u32, action: Sigaction) -> Sigaction {
-        match self.actions.lock().get_mut((signal as usize).wrapping_sub(1)) {
+        let mut actions = self.actions.lock();
+        let table = actions.get_or_insert_with(|| Arc::new([Sigaction::default(); SIGNALS]));
+        match Arc::make_mut(table).get_mut((signal as usize).wrapping_sub(1)) {
             Some(slot) => core::mem::replace(slot, action),
             None => Sigaction::default(),
         }
@@ -64,9 +73,15 @@ impl SigHand {
 
     /// execve(2), CLONE_CLEAR_SIGHAND: what is caught goes to its default; what is ignored stays ignored.
     pub(crate) fn reset_caught(&self) {
-        for action in self.actions.lock().iter_mut() {
-            let handler = if action.handler == SIG_IGN { SIG_IGN } else { SIG_DFL };
-            *action = Sigaction { handler, ..Sigaction::default() };
+        let mut actions = self.actions.lock();
+        let Some(table) = &mut *actions else { return };
+        if table.iter().all(|action| action.handler == SIG_DFL) {
+            *actions = None;
+        } else if table.iter().any(|action| action.handler > SIG_IGN) {
+            for action in Arc::make_mut(table) {
+                let handler = if action.handler == SIG_IGN { SIG_IGN } else { SIG_DFL };
+                *action = Sigaction { handler, ..Sigaction::default() };
+            }
         }
     }
 }

@@ -53,16 +53,23 @@ impl Pending {
         Ok(())
     }
 
-    /// Takes one instance of `signal`, which is pending.
-    pub fn take(&mut self, signal: u32) -> Siginfo {
+    /// Takes one instance of `signal`, which is pending, into `info`.
+    pub fn take_into(&mut self, signal: u32, info: &mut Siginfo) {
         let mut of_signal = self.queue.iter().enumerate().filter(|(_, i)| i.si_signo as u32 == signal);
         let first = of_signal.next().map(|(at, _)| at);
         if of_signal.next().is_none() {
             self.set &= !sigmask(signal);
         }
-        match first {
-            Some(at) => self.queue.remove(at),
-            None => Siginfo::plain(signal, SI_USER),
+        match first.and_then(|at| self.queue.get(at)) {
+            Some(queued) => *info = *queued,
+            None => *info = Siginfo::plain(signal, SI_USER),
+        }
+        if let Some(at) = first {
+            if at + 1 == self.queue.len() {
+                self.queue.truncate(at);
+            } else {
+                self.queue.remove(at);
+            }
         }
     }
 
@@ -81,6 +88,14 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use uapi::signal::*;
+
+    impl Pending {
+        fn take(&mut self, signal: u32) -> Siginfo {
+            let mut info = Siginfo::default();
+            self.take_into(signal, &mut info);
+            info
+        }
+    }
 
     #[test]
     fn standard_signals_do_not_queue_and_real_time_ones_do() {
