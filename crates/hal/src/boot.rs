@@ -246,10 +246,10 @@ pub fn parse(tree: &Fdt<'static>, boot_hart: usize) -> Result<BootInfo, &'static
             in_reserved = None;
         }
         let name = node.name();
-        if level == 2 || level == 1 {
-            if let Some(hart) = cpu.take() {
-                push_hart(&mut info, hart, boot_hart);
-            }
+        if level <= 2
+            && let Some(hart) = cpu.take()
+        {
+            push_hart(&mut info, hart, boot_hart);
         }
         match name.split('@').next().unwrap_or("") {
             "chosen" if level == 1 => {

@@ -62,20 +62,19 @@ pub struct Counters {
 
 impl Counters {
     const fn new() -> Self {
-        const C: Counter = Counter::new();
         Self {
-            fast_calls: C,
-            full_calls: C,
-            read_faults: C,
-            write_faults: C,
-            execute_faults: C,
-            copy_faults: C,
-            other_exceptions: C,
-            timer_interrupts: C,
-            external_interrupts: C,
-            ipis: C,
-            switches: C,
-            longest_off: C,
+            fast_calls: Counter::new(),
+            full_calls: Counter::new(),
+            read_faults: Counter::new(),
+            write_faults: Counter::new(),
+            execute_faults: Counter::new(),
+            copy_faults: Counter::new(),
+            other_exceptions: Counter::new(),
+            timer_interrupts: Counter::new(),
+            external_interrupts: Counter::new(),
+            ipis: Counter::new(),
+            switches: Counter::new(),
+            longest_off: Counter::new(),
         }
     }
 
@@ -362,6 +361,14 @@ pub fn fence_i(harts: u64) {
     }
     #[cfg(not(target_os = "none"))]
     let _ = harts;
+}
+
+/// Adds the calls that the running task has made since its last switch to this hart's counters, where they would
+/// otherwise arrive at its next.
+pub fn collect_calls() {
+    #[cfg(target_os = "none")]
+    // SAFETY: tp points at the running task's head.
+    crate::arch::switch::collect_calls(unsafe { &*arch::head_pointer() });
 }
 
 /// Starts all other harts of the device tree; each calls [`crate::calls::Upcalls::secondary`]. Returns when all run.

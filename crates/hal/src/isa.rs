@@ -180,7 +180,10 @@ mod tests {
 
     #[test]
     fn both_properties_give_the_same_set() {
-        let list = HartInfo { isa_extensions: b"i\0m\0a\0f\0d\0c\0v\0zba\0zicsr\0zifencei\0zicntr\0zihpm\0", ..HartInfo::default() };
+        let list = HartInfo {
+            isa_extensions: b"i\0m\0a\0f\0d\0c\0v\0zba\0zicsr\0zifencei\0zicntr\0zihpm\0",
+            ..HartInfo::default()
+        };
         let text = HartInfo { isa: "rv64imafdcv_zba", ..HartInfo::default() };
         let general = HartInfo { isa: "rv64gc_zba", ..HartInfo::default() };
         let expected = "rv64imafdc_zicntr_zicsr_zifencei_zihpm_zaamo_zalrsc_zca_zcd_zba";

@@ -17,7 +17,7 @@ impl Mmio {
 
     fn at<T>(&self, offset: usize) -> *mut T {
         let end = offset.checked_add(size_of::<T>());
-        assert!(end.is_some_and(|e| e <= self.len) && offset % align_of::<T>() == 0, "register {offset:#x}");
+        assert!(end.is_some_and(|e| e <= self.len) && offset.is_multiple_of(align_of::<T>()), "register {offset:#x}");
         core::ptr::with_exposed_provenance_mut(self.base + offset)
     }
 

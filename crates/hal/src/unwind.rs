@@ -109,7 +109,7 @@ fn step(
 /// A word of the stack, if the address is one of the block that `tp` names or at least a kernel address.
 fn load(at: usize, frame: &Frame) -> Option<usize> {
     let block = frame.registers[TP] & !(crate::task::STACK_SIZE - 1);
-    if at % 8 != 0 || !(block..block + crate::task::STACK_SIZE).contains(&at) {
+    if !at.is_multiple_of(8) || !(block..block + crate::task::STACK_SIZE).contains(&at) {
         return None;
     }
     // SAFETY: an aligned address in the running task's block, which is mapped for ever.

@@ -74,7 +74,7 @@ pub fn copy_in_str(dst: &mut [u8], src: UserAddr) -> Result<usize, Errno> {
 /// Reads an aligned 32-bit word in one access, as a futex needs it. `EINVAL` when not aligned.
 #[inline]
 pub fn load_u32(src: UserAddr) -> Result<u32, Errno> {
-    if src.0 % 4 != 0 {
+    if !src.0.is_multiple_of(4) {
         return Err(Errno::EINVAL);
     }
     raw::load_u32(src).ok_or(Errno::EFAULT)
@@ -83,7 +83,7 @@ pub fn load_u32(src: UserAddr) -> Result<u32, Errno> {
 /// Compare-and-exchange on an aligned user word; gives the value that was there.
 #[inline]
 pub fn cmpxchg_u32(dst: UserAddr, old: u32, new: u32) -> Result<u32, Errno> {
-    if dst.0 % 4 != 0 {
+    if !dst.0.is_multiple_of(4) {
         return Err(Errno::EINVAL);
     }
     raw::cmpxchg_u32(dst, old, new).ok_or(Errno::EFAULT)

@@ -25,15 +25,19 @@ struct Table(UnsafeCell<[usize; ENTRIES]>);
 // SAFETY: written by the boot hart before others start, and only read by the hardware afterwards.
 unsafe impl Sync for Table {}
 
-const EMPTY: Table = Table(UnsafeCell::new([0; ENTRIES]));
+impl Table {
+    const fn empty() -> Self {
+        Self(UnsafeCell::new([0; ENTRIES]))
+    }
+}
 
 /// 4 KiB tables for the image's 2 MiB ranges, the same for its range in the direct map.
-static IMAGE_PAGES: [Table; IMAGE_LEAVES] = [EMPTY; IMAGE_LEAVES];
-static DIRECT_PAGES: [Table; IMAGE_LEAVES] = [EMPTY; IMAGE_LEAVES];
+static IMAGE_PAGES: [Table; IMAGE_LEAVES] = [const { Table::empty() }; IMAGE_LEAVES];
+static DIRECT_PAGES: [Table; IMAGE_LEAVES] = [const { Table::empty() }; IMAGE_LEAVES];
 /// The GiB of the direct map with the image in it, in 2 MiB leaves.
-static DIRECT_IMAGE_GIB: Table = EMPTY;
+static DIRECT_IMAGE_GIB: Table = Table::empty();
 /// The GiB of the direct map below memory, for device registers, in 2 MiB leaves.
-static DIRECT_DEVICES: Table = EMPTY;
+static DIRECT_DEVICES: Table = Table::empty();
 
 unsafe extern "C" {
     static __image_start: u8;
@@ -115,8 +119,8 @@ pub(crate) fn narrow(info: &BootInfo, image: PhysAddr) -> PhysAddr {
         set(&IMAGE_PAGES[offset / MIB2], page, leaf(image.0 + offset, permission(offset, false)));
     }
     let first = image_start() / MIB2 % ENTRIES;
-    for i in 0..IMAGE_LEAVES {
-        let entry = if i * MIB2 < size { leaf(table_phys(&IMAGE_PAGES[i]), V) } else { 0 };
+    for (i, table) in IMAGE_PAGES.iter().enumerate() {
+        let entry = if i * MIB2 < size { leaf(table_phys(table), V) } else { 0 };
         set(l1, first + i, entry);
     }
 

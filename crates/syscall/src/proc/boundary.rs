@@ -17,6 +17,7 @@ pub fn note_first_user(ticks: u64) {
 /// The file. Counts are exact but for what other harts do at this moment.
 pub(super) fn text() -> String {
     let mut text = String::new();
+    hart::collect_calls();
     // Writing to a String cannot fail.
     let _ = boot(&mut text, hal::boot::info().entry_ticks, FIRST_USER.load(Ordering::Relaxed));
     for index in 0..hart::count() {
