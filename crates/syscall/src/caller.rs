@@ -21,6 +21,18 @@ pub(crate) fn files() -> Arc<FdTable> {
     current().files()
 }
 
+/// Gives the running thread a descriptor table of its own, if it shares one; gives the table.
+pub(crate) fn unshare_files() -> Result<Arc<FdTable>> {
+    let table = files();
+    // One reference is the thread's, one is `table`.
+    if Arc::strong_count(&table) <= 2 {
+        return Ok(table);
+    }
+    let own = Arc::new(table.try_clone()?);
+    drop(current().files_slot().replace(Some(own.clone())));
+    Ok(own)
+}
+
 /// Who the running process is.
 pub(crate) fn credentials() -> Arc<Credentials> {
     current().process.credentials()

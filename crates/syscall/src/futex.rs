@@ -27,7 +27,7 @@ fn count(value: u32) -> usize {
 fn futex_call(word: UserAddr, op: u32, value: u32, timeout: UserAddr, second: UserAddr, third: u32) -> Result<usize> {
     let shared = op & FUTEX_PRIVATE_FLAG == 0;
     let command = op & FUTEX_CMD_MASK;
-    if op & FUTEX_CLOCK_REALTIME != 0 && !matches!(command, FUTEX_WAIT | FUTEX_WAIT_BITSET) {
+    if op & FUTEX_CLOCK_REALTIME != 0 && command != FUTEX_WAIT_BITSET {
         return Err(Errno::ENOSYS);
     }
     // The timeout's place holds a number in the calls that do not wait.

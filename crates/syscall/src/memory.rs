@@ -36,10 +36,7 @@ calls! {
     absent {
         RISCV_HWPROBE = ENOSYS, "later";
         RSEQ = ENOSYS, "as a kernel without it";
-        PKEY_ALLOC = ENOSPC, "as hardware without protection keys";
         USERFAULTFD = ENOSYS, "as a kernel without it";
-        SWAPON = EPERM, "there is no swap";
-        SWAPOFF = EPERM, "there is no swap";
     }
 }
 
@@ -114,7 +111,8 @@ fn mmap(addr: usize, len: usize, prot: u32, flags: u32, fd: i32, offset: usize) 
         return Err(Errno::EINVAL);
     }
     if flags & MAP_HUGETLB != 0 {
-        return Err(Errno::EINVAL);
+        // As a system with no huge pages set aside.
+        return Err(if flags & MAP_ANONYMOUS != 0 { Errno::ENOMEM } else { Errno::EINVAL });
     }
     let (source, may_write) =
         if flags & MAP_ANONYMOUS != 0 { (Source::Anonymous, true) } else { file_source(fd, prot, flags, offset)? };

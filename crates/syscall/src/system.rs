@@ -20,17 +20,8 @@ calls! {
         SYSINFO = sysinfo;
         GETRANDOM = getrandom;
         GETCPU = getcpu;
+        SYSLOG = syslog, lacks "SYSLOG_ACTION_READ; console levels are checked and not followed";
         REBOOT = reboot, lacks "suspend, kexec";
-    }
-    absent {
-        SYSLOG = EPERM, "the kernel's messages go to the console";
-        INIT_MODULE = EPERM, "there are no modules";
-        FINIT_MODULE = EPERM, "there are no modules";
-        DELETE_MODULE = EPERM, "there are no modules";
-        ACCT = ENOSYS, "as a kernel without it";
-        QUOTACTL = ENOSYS, "as a kernel without it";
-        BPF = ENOSYS, "as a kernel without it";
-        PERF_EVENT_OPEN = ENOSYS, "as a kernel without it";
     }
 }
 
@@ -133,6 +124,46 @@ fn getrandom(buf: UserAddr, len: usize, flags: u32) -> Result<usize> {
 fn getcpu(cpu: UserAddr, node: UserAddr, _unused: usize) -> Result<()> {
     put_opt(cpu, &(hart::id() as u32))?;
     put_opt(node, &0u32)
+}
+
+/// syslog(2): the kernel's log.
+fn syslog(action: i32, buf: UserAddr, len: i32) -> Result<usize> {
+    /// CAP_SYSLOG of capabilities(7).
+    const CAP_SYSLOG: u32 = 34;
+    const OPEN: i32 = 1;
+    const READ_ALL: i32 = 3;
+    const READ_CLEAR: i32 = 4;
+    const CLEAR: i32 = 5;
+    const CONSOLE_ON: i32 = 7;
+    const CONSOLE_LEVEL: i32 = 8;
+    const SIZE_UNREAD: i32 = 9;
+    const SIZE_BUFFER: i32 = 10;
+    if !matches!(action, READ_ALL | SIZE_BUFFER) {
+        need(CAP_SYSLOG)?;
+    }
+    match action {
+        0..=OPEN => Ok(0),
+        READ_ALL | READ_CLEAR => {
+            let len = usize::try_from(len).ok().filter(|_| !buf.is_null()).ok_or(Errno::EINVAL)?;
+            let text = fs::dev::kmsg_read_all();
+            // What does not fit is the oldest.
+            let text = text.get(text.len().saturating_sub(len)..).unwrap_or_default();
+            user::copy_out(buf, text)?;
+            if action == READ_CLEAR {
+                fs::dev::kmsg_clear();
+            }
+            Ok(text.len())
+        }
+        CLEAR => {
+            fs::dev::kmsg_clear();
+            Ok(0)
+        }
+        6..=CONSOLE_ON => Ok(0),
+        CONSOLE_LEVEL if (1..=8).contains(&len) => Ok(0),
+        SIZE_UNREAD => Ok(fs::dev::kmsg_read_all().len()),
+        SIZE_BUFFER => Ok(fs::dev::KMSG_CAPACITY),
+        _ => Err(Errno::EINVAL),
+    }
 }
 
 /// reboot(2). Power-off is how a program that runs the machine reports success.

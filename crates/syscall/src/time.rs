@@ -23,7 +23,7 @@ calls! {
         CLOCK_GETTIME = clock_gettime;
         CLOCK_GETRES = clock_getres;
         CLOCK_SETTIME = clock_settime;
-        CLOCK_NANOSLEEP = clock_nanosleep, lacks "CPU time clocks; a clock that is set does not move absolute sleeps";
+        CLOCK_NANOSLEEP = clock_nanosleep, lacks "CPU time and alarm clocks; a clock that is set does not move absolute sleeps";
         NANOSLEEP = nanosleep;
         GETTIMEOFDAY = gettimeofday;
         SETTIMEOFDAY = settimeofday;
@@ -102,7 +102,6 @@ impl CpuClock {
 }
 
 fn clock_gettime(clock: i32, out: UserAddr) -> Result<()> {
-    let clock = alarm_as_plain(clock);
     let ns = match VVAR.now(clock, now) {
         Some(ns) => ns,
         None => CpuClock::find(clock)?.ns(),
@@ -110,17 +109,7 @@ fn clock_gettime(clock: i32, out: UserAddr) -> Result<()> {
     put(out, &Timespec::from_ns(ns))
 }
 
-/// The clocks that can wake a sleeping machine read like those that cannot.
-fn alarm_as_plain(clock: i32) -> i32 {
-    match clock {
-        CLOCK_REALTIME_ALARM => CLOCK_REALTIME,
-        CLOCK_BOOTTIME_ALARM => CLOCK_BOOTTIME,
-        clock => clock,
-    }
-}
-
 fn clock_getres(clock: i32, out: UserAddr) -> Result<()> {
-    let clock = alarm_as_plain(clock);
     let ns = match resolution_ns(clock) {
         Some(ns) => ns,
         None => CpuClock::find(clock).map(|_| 1)?,
@@ -185,8 +174,8 @@ fn nanosleep(request: UserAddr, remaining: UserAddr) -> Result<()> {
 fn clock_nanosleep(clock: i32, flags: u32, request: UserAddr, remaining: UserAddr) -> Result<()> {
     match clock {
         CLOCK_REALTIME | CLOCK_MONOTONIC | CLOCK_BOOTTIME | CLOCK_TAI => {}
-        CLOCK_THREAD_CPUTIME_ID => return Err(Errno::EINVAL),
         CLOCK_PROCESS_CPUTIME_ID
+        | CLOCK_THREAD_CPUTIME_ID
         | CLOCK_MONOTONIC_RAW
         | CLOCK_REALTIME_COARSE
         | CLOCK_MONOTONIC_COARSE

@@ -155,6 +155,7 @@ fn child_process(args: &CloneArgs, tgid: u32, parent: &Arc<Process>) -> Arc<Proc
         exe: parent.exe.lock().clone(),
         flags: parent.flags.load(Ordering::Relaxed) & (flag::NO_NEW_PRIVS | flag::NOT_DUMPABLE),
         oom_adjust: parent.oom_adjust.load(Ordering::Relaxed),
+        personality: parent.personality.load(Ordering::Relaxed),
     })
 }
 
@@ -203,6 +204,7 @@ pub fn adopt_idle() {
         exe: None,
         flags: 0,
         oom_adjust: -1000,
+        personality: 0,
     });
     let idle = Thread::new(thread::Parts {
         context: Context::boot(),
@@ -254,6 +256,7 @@ pub fn boot(init: Init) -> Result<(), Errno> {
         exe: init.exe,
         flags: 0,
         oom_adjust: 0,
+        personality: 0,
     });
     let thread = Thread::new(thread::Parts {
         context,

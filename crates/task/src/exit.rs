@@ -14,6 +14,7 @@ use uapi::{Errno, Siginfo};
 use crate::process::{Process, State, Table, flag, tree_lock};
 use crate::seam::current;
 use crate::signal::send::{end_group, send_group, send_locked};
+use crate::signal::send_process;
 use crate::signal::stop::{self, child_info, reaps_itself};
 use crate::thread::{Thread, table_id};
 use crate::{futex, sched};
@@ -112,10 +113,16 @@ struct Aftermath {
     orphaned: Vec<u32>,
     /// The session whose leader died: it loses its terminal.
     session: Option<u32>,
+    /// Children that asked to be told of their parent's death, and what to tell them.
+    bereaved: Vec<(Arc<Process>, Siginfo)>,
 }
 
 impl Aftermath {
     fn follow(self) {
+        for (child, info) in self.bereaved {
+            // A standard signal is never refused.
+            let _ = send_process(&child, &info);
+        }
         for group in self.orphaned {
             hang_up(group);
         }
@@ -135,7 +142,13 @@ fn leave_world(tree: &mut Table, process: &Arc<Process>, status: i32) -> Afterma
     tree.mark_dead(pid);
     let reaper = new_parent(tree, process);
     let mut zombies = Vec::new();
+    let mut bereaved = Vec::new();
+    let uid = process.credentials().uid;
     tree.reparent(pid, reaper, |child, node| {
+        let signal = node.death_signal.load(Ordering::Relaxed);
+        if signal != 0 {
+            bereaved.push((node.clone(), Siginfo::kill(signal, pid as i32, uid)));
+        }
         node.ppid.store(reaper, Ordering::Relaxed);
         node.exit_signal.store(SIGCHLD, Ordering::Relaxed);
         if node.state() == State::Zombie {
@@ -152,7 +165,7 @@ fn leave_world(tree: &mut Table, process: &Arc<Process>, status: i32) -> Afterma
     let session = tree.node(pid).map(|n| n.sid()).filter(|&sid| sid == pid);
     process.set_state(State::Zombie);
     tell_parent(tree, process);
-    Aftermath { orphaned, session }
+    Aftermath { orphaned, session, bereaved }
 }
 
 /// The groups that this process keeps from being orphaned: its own, if its parent is in another of the session, and

@@ -66,6 +66,10 @@ pub struct Process {
     pub(crate) flags: AtomicU32,
     /// oom_score_adj of proc(5), -1000 … 1000.
     pub oom_adjust: AtomicI32,
+    /// The signal that tells of the parent's death (prctl(2), PR_SET_PDEATHSIG); 0 for none.
+    pub death_signal: AtomicU32,
+    /// personality(2): kept across fork and execve.
+    pub personality: AtomicU32,
 }
 
 /// Bits of a process's flag word.
@@ -113,6 +117,7 @@ pub(crate) struct Parts {
     pub exe: Option<Arc<fs::File>>,
     pub flags: u32,
     pub oom_adjust: i32,
+    pub personality: u32,
 }
 
 impl Process {
@@ -136,6 +141,8 @@ impl Process {
             started: hal::time::now(),
             flags: AtomicU32::new(parts.flags),
             oom_adjust: AtomicI32::new(parts.oom_adjust),
+            death_signal: AtomicU32::new(0),
+            personality: AtomicU32::new(parts.personality),
         })
     }
 

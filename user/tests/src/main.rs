@@ -14,15 +14,11 @@ mod floats;
 #[cfg(target_os = "none")]
 mod memory;
 #[cfg(target_os = "none")]
-mod pipes;
-#[cfg(target_os = "none")]
 mod registers;
 #[cfg(target_os = "none")]
 mod signals;
 #[cfg(target_os = "none")]
 mod start;
-#[cfg(target_os = "none")]
-mod threads;
 #[cfg(target_os = "none")]
 mod traps;
 
@@ -45,8 +41,6 @@ fn run(args: rt::Args) -> u8 {
         memory::TESTS,
         start::TESTS,
         copies::TESTS,
-        pipes::TESTS,
-        threads::TESTS,
     ];
     rt::tap::run(GROUPS, args)
 }

@@ -16,8 +16,9 @@ use uapi::{Errno, Result, Timespec};
 use super::{Device, register};
 use crate::file::{File, FileOps, Ops, PollEvents};
 
-/// Most bytes of text kept, and the longest record a program may write.
-const CAPACITY: usize = 64 * 1024;
+/// Most bytes of text kept.
+pub const KMSG_CAPACITY: usize = 64 * 1024;
+/// The longest record a program may write.
 const LINE_MAX: usize = 992;
 
 struct Record {
@@ -52,7 +53,7 @@ pub fn kmsg_append(prefix: u32, text: &[u8]) {
     copy.extend_from_slice(text);
     log.bytes += text.len();
     log.records.push_back(Record { prefix, time, text: copy });
-    while log.bytes > CAPACITY {
+    while log.bytes > KMSG_CAPACITY {
         let Some(old) = log.records.pop_front() else { break };
         log.bytes -= old.text.len();
         log.first += 1;

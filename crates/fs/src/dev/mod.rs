@@ -15,7 +15,7 @@ use crate::file::Ops;
 use crate::vfs::dir_entry::NameHash;
 use crate::vfs::{Dentry, Directory, FsType, Node, SuperBlock, TREE, register_fs};
 
-pub use kmsg::{kmsg_append, kmsg_clear, kmsg_read_all};
+pub use kmsg::{KMSG_CAPACITY, kmsg_append, kmsg_clear, kmsg_read_all};
 
 /// The driver of one device number.
 pub trait Device: Send + Sync {

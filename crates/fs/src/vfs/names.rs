@@ -195,7 +195,7 @@ fn remove(who: &Caller<'_>, dirfd: i32, path: &[u8], as_dir: bool) -> Result<()>
 /// readlinkat(2): the link's text. `EINVAL` for anything else; an empty path means `dirfd` itself.
 pub fn readlink(who: &Caller<'_>, dirfd: i32, path: &[u8]) -> Result<Vec<u8>> {
     let (path, other) = if path.is_empty() {
-        (who.file(dirfd)?.path().cloned().ok_or(Errno::ENOENT)?, Errno::ENOENT)
+        (who.base(dirfd).map_err(|e| if e == Errno::ENOTDIR { Errno::ENOENT } else { e })?, Errno::ENOENT)
     } else {
         (super::resolve(who, dirfd, path, false)?, Errno::EINVAL)
     };

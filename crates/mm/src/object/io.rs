@@ -1,7 +1,7 @@
 //! Reading and writing an object.
 
 use hal::addr::{PAGE_SHIFT, PAGE_SIZE};
-use hal::mem::frame::{Frame, Kind};
+use hal::mem::frame::{self, Frame, Kind};
 use hal::user::{InBuf, OutBuf};
 use uapi::Errno;
 
@@ -97,7 +97,12 @@ impl Object {
     /// Gives every page of `start..end` memory, so that later writes there cannot fail for want of it (fallocate).
     /// The size stays. `ENOSPC`.
     pub fn allocate(&self, start: usize, end: usize) -> Result<(), Errno> {
-        for index in start >> PAGE_SHIFT..end.div_ceil(PAGE_SIZE) {
+        let pages = start >> PAGE_SHIFT..end.div_ceil(PAGE_SIZE);
+        // What cannot be there altogether is refused before any of it is taken.
+        if pages.len() > frame::stats().free + self.resident_pages() {
+            return Err(Errno::ENOSPC);
+        }
+        for index in pages {
             if self.existing_page(index).map_err(|_| Errno::ENOSPC)?.is_some() {
                 continue;
             }

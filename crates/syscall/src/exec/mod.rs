@@ -14,6 +14,7 @@ pub(crate) mod vdso;
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::sync::atomic::Ordering;
 
 use fs::user_path::with_user_path;
 use fs::{Caller, Credentials, FdTable, File, FsContext, cap, vfs};
@@ -27,6 +28,7 @@ use uapi::elf::{PF_W, PF_X};
 use uapi::fs::{MS_NOSUID, S_ISGID, S_ISUID, S_IXGRP};
 use uapi::open::{AT_EMPTY_PATH, AT_FDCWD, AT_SYMLINK_NOFOLLOW, O_RDWR};
 use uapi::resource::RLIMIT_STACK;
+use uapi::system::ADDR_NO_RANDOMIZE;
 use uapi::{Errno, Result};
 use zerocopy::IntoBytes;
 
@@ -79,7 +81,8 @@ fn from_user(frame: &mut UserFrame, dirfd: i32, path: &[u8], argv: UserAddr, env
     // A script's interpreter could not open a descriptor that is closed by then.
     let hidden = name.starts_with(b"/dev/fd/") && dirfd != AT_FDCWD && me.fds.cloexec(dirfd).unwrap_or(false);
     let limits = crate::memory::limits(process);
-    let request = Request { who: me.caller(), name: &name, hidden, argv, envp, budget, may_gain, limits };
+    let random = process.personality.load(Ordering::Relaxed) & ADDR_NO_RANDOMIZE == 0;
+    let request = Request { who: me.caller(), name: &name, hidden, argv, envp, budget, may_gain, limits, random };
     let image = request.load(file)?;
     task::exec::replace_image(image, frame)
 }
@@ -112,6 +115,8 @@ struct Request<'a> {
     /// Set-id bits count.
     may_gain: bool,
     limits: Limits,
+    /// Place everything by chance.
+    random: bool,
 }
 
 impl Request<'_> {
@@ -193,8 +198,9 @@ impl Request<'_> {
         fs::random::fill(random.as_mut_bytes());
         let [a, b, canary @ ..] = random;
         // Each place takes less than 32 bits, the last two of a word do not overlap.
-        let places = Places::new(Some([a, a >> 32, b, b >> 32]), self.limits.stack);
-        let padding = b >> 48;
+        let random = self.random.then_some([a, a >> 32, b, b >> 32]);
+        let places = Places::new(random, self.limits.stack);
+        let padding = random.map_or(0, |_| b >> 48);
         let mm = AddressSpace::new(places, self.limits)?;
 
         let bias = program.bias_at(places.dyn_base)?;
@@ -293,7 +299,7 @@ pub fn spawn_init(fs: FsContext, path: &[u8], argv: &[&[u8]], envp: &[&[u8]]) ->
     }
     let [argv, envp] = lists;
     let file = vfs::open_exec(&who, AT_FDCWD, path, 0)?;
-    let request = Request { who, name: path, hidden: false, argv, envp, budget, may_gain: false, limits };
+    let request = Request { who, name: path, hidden: false, argv, envp, budget, may_gain: false, limits, random: true };
     let image = request.load(file)?;
     task::boot(task::clone::Init { mm: image.mm, frame: image.frame, files, fs, exe: image.exe, name: image.name })
 }

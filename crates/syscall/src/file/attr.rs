@@ -6,6 +6,7 @@ use fs::vfs;
 use hal::addr::UserAddr;
 use uapi::fs::S_IFIFO;
 use uapi::open::*;
+use uapi::time::UTIME_OMIT;
 use uapi::{Errno, Result, Timespec};
 
 use crate::caller::{Me, file, get_opt, put};
@@ -36,25 +37,11 @@ calls! {
         FADVISE64 = fadvise64, lacks "advice is checked and not followed";
         READAHEAD = readahead;
     }
-    absent {
-        SETXATTR = EOPNOTSUPP, "extended attributes";
-        LSETXATTR = EOPNOTSUPP, "extended attributes";
-        FSETXATTR = EOPNOTSUPP, "extended attributes";
-        GETXATTR = EOPNOTSUPP, "extended attributes";
-        LGETXATTR = EOPNOTSUPP, "extended attributes";
-        FGETXATTR = EOPNOTSUPP, "extended attributes";
-        LISTXATTR = EOPNOTSUPP, "extended attributes";
-        LLISTXATTR = EOPNOTSUPP, "extended attributes";
-        FLISTXATTR = EOPNOTSUPP, "extended attributes";
-        REMOVEXATTR = EOPNOTSUPP, "extended attributes";
-        LREMOVEXATTR = EOPNOTSUPP, "extended attributes";
-        FREMOVEXATTR = EOPNOTSUPP, "extended attributes";
-    }
 }
 
-/// A path that a null pointer may stand for, as an empty one.
-fn with_path_or_empty<R>(path: UserAddr, flags: u32, f: impl FnOnce(&[u8]) -> Result<R>) -> Result<R> {
-    if path.is_null() && flags & AT_EMPTY_PATH != 0 { f(b"") } else { with_user_path(path, f) }
+/// A path; with `AT_EMPTY_PATH` and a descriptor a null pointer stands for an empty one.
+fn with_path_or_empty<R>(dirfd: i32, path: UserAddr, flags: u32, f: impl FnOnce(&[u8]) -> Result<R>) -> Result<R> {
+    if path.is_null() && flags == AT_EMPTY_PATH && dirfd >= 0 { f(b"") } else { with_user_path(path, f) }
 }
 
 fn fstat(fd: i32, out: UserAddr) -> Result<()> {
@@ -65,7 +52,7 @@ fn newfstatat(dirfd: i32, path: UserAddr, out: UserAddr, flags: u32) -> Result<(
     if flags & !(AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH | AT_NO_AUTOMOUNT) != 0 {
         return Err(Errno::EINVAL);
     }
-    let stat = with_path_or_empty(path, flags, |path| {
+    let stat = with_path_or_empty(dirfd, path, flags, |path| {
         if path.is_empty() && flags & AT_EMPTY_PATH != 0 && dirfd != AT_FDCWD {
             return Ok(vfs::fstat(&*file(dirfd)?));
         }
@@ -75,7 +62,8 @@ fn newfstatat(dirfd: i32, path: UserAddr, out: UserAddr, flags: u32) -> Result<(
 }
 
 fn statx(dirfd: i32, path: UserAddr, flags: u32, mask: u32, out: UserAddr) -> Result<()> {
-    let statx = with_path_or_empty(path, flags, |path| vfs::statx(&Me::new().caller(), dirfd, path, flags, mask))?;
+    let statx =
+        with_path_or_empty(dirfd, path, flags, |path| vfs::statx(&Me::new().caller(), dirfd, path, flags, mask))?;
     put(out, &statx)
 }
 
@@ -121,6 +109,10 @@ fn fchownat(dirfd: i32, path: UserAddr, uid: u32, gid: u32, flags: u32) -> Resul
 /// utimensat(2): without a path the times of `dirfd` itself are set.
 fn utimensat(dirfd: i32, path: UserAddr, times: UserAddr, flags: u32) -> Result<()> {
     let times: Option<[Timespec; 2]> = get_opt(times)?;
+    // Nothing to do: the path is not looked at, either.
+    if times.is_some_and(|times| times.iter().all(|time| time.tv_nsec == UTIME_OMIT)) {
+        return Ok(());
+    }
     if flags & !(AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH) != 0 {
         return Err(Errno::EINVAL);
     }

@@ -11,7 +11,7 @@ use uapi::fs::{MAX_RW_COUNT, S_IFDIR, S_IFREG};
 use uapi::open::{O_APPEND, SEEK_CUR, SEEK_SET};
 use uapi::{Errno, Result};
 
-use super::rw::{Mode, length, read_now, read_one, write_one};
+use super::rw::{Mode, read_now, read_one, write_one};
 use crate::caller::{file, get_opt, put};
 use crate::table::calls;
 
@@ -25,6 +25,11 @@ calls! {
         TEE = EINVAL, "as for files that cannot be spliced; programs then copy";
         VMSPLICE = EINVAL, "as for files that cannot be spliced; programs then copy";
     }
+}
+
+/// At most 2 GiB at a time; `EINVAL` for a negative number.
+fn transfer_length(len: usize) -> Result<usize> {
+    if (len as isize) < 0 { Err(Errno::EINVAL) } else { Ok(len.min(MAX_RW_COUNT)) }
 }
 
 /// Bytes moved at a time.
@@ -104,7 +109,7 @@ fn sendfile(out_fd: i32, in_fd: i32, offset: UserAddr, count: usize) -> Result<u
     // Not from a terminal or pipe: what was read and cannot be written could not be given back, nor an end of file.
     input.seek(0, SEEK_CUR).map_err(|_| Errno::EINVAL)?;
     let mut from = Cursor { file: &input, at };
-    let done = copy(&mut from, &mut Cursor { file: &output, at: None }, length(count)?)?;
+    let done = copy(&mut from, &mut Cursor { file: &output, at: None }, transfer_length(count)?)?;
     if let Some(at) = from.at {
         put(offset, &at)?;
     }

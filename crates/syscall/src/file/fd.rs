@@ -1,7 +1,5 @@
 //! Descriptors and what hangs on them: dup(2), fcntl(2), ioctl(2), pipe2(2), locks, getdents64(2), memfd_create(2).
 
-use alloc::sync::Arc;
-
 use fs::lock::{self, Owner};
 use fs::{File, vfs};
 use hal::addr::UserAddr;
@@ -12,7 +10,7 @@ use uapi::ioctl::*;
 use uapi::open::*;
 use uapi::{Errno, Flock, Result};
 
-use crate::caller::{Me, credentials, descriptor_limit, file, files, get, put};
+use crate::caller::{Me, credentials, descriptor_limit, file, files, get, put, unshare_files};
 use crate::table::calls;
 
 calls! {
@@ -52,12 +50,7 @@ fn close_range(first: u32, last: u32, flags: u32) -> Result<()> {
     if flags & !(CLOSE_RANGE_UNSHARE | CLOSE_RANGE_CLOEXEC) != 0 || first > last {
         return Err(Errno::EINVAL);
     }
-    let mut table = files();
-    if flags & CLOSE_RANGE_UNSHARE != 0 && Arc::strong_count(&table) > 2 {
-        let own = Arc::new(table.try_clone()?);
-        drop(current().files_slot().replace(Some(own.clone())));
-        table = own;
-    }
+    let table = if flags & CLOSE_RANGE_UNSHARE != 0 { unshare_files()? } else { files() };
     let id = table_id(&table);
     table.close_range(first, last, flags, |file| lock::close_file(file, id))
 }
@@ -99,9 +92,16 @@ fn fcntl(fd: i32, command: u32, arg: usize) -> Result<usize> {
         F_SETPIPE_SZ => file.as_pipe().ok_or(Errno::EBADF)?.set_size(&credentials(), arg),
         F_GETPIPE_SZ => Ok(file.as_pipe().ok_or(Errno::EBADF)?.size()),
         F_GETOWN | F_GETSIG => Ok(0),
+        F_GETLEASE => Ok(F_UNLCK as usize),
+        // Files of tmpfs can be sealed in principle; all are sealed against that.
+        F_GET_SEALS if file.inode().file_type() == S_IFREG && file.mmap_object().is_ok() => Ok(F_SEAL_SEAL),
+        F_ADD_SEALS if file.inode().file_type() == S_IFREG => Err(Errno::EPERM),
         _ => Err(Errno::EINVAL),
     }
 }
+
+/// fcntl(2): no seal can be added.
+const F_SEAL_SEAL: usize = 1;
 
 fn set_flags(file: &File, flags: u32) -> Result<()> {
     let new_noatime = flags & O_NOATIME != 0 && file.flags() & O_NOATIME == 0;

@@ -7,3 +7,4 @@ mod iovec;
 pub(crate) mod path;
 pub(crate) mod poll;
 pub(crate) mod rw;
+pub(crate) mod xattr;

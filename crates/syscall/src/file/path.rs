@@ -173,10 +173,14 @@ fn with_optional<R>(at: UserAddr, f: impl FnOnce(&[u8]) -> Result<R>) -> Result<
 fn mount(source: UserAddr, target: UserAddr, kind: UserAddr, flags: u64, data: UserAddr) -> Result<()> {
     // A magic number that old programs put into the upper half means nothing (mount(2), MS_MGC_VAL).
     let flags = if flags & 0xffff_0000 == 0xc0ed_0000 { flags & 0xffff } else { flags };
+    let no_kind = kind.is_null();
     with_optional(kind, |kind| {
         with_optional(source, |source| {
             with_user_path(target, |target| {
-                with_optional(data, |data| vfs::mount(&Me::new().caller(), source, target, kind, flags, data))
+                let mounted =
+                    with_optional(data, |data| vfs::mount(&Me::new().caller(), source, target, kind, flags, data));
+                // No kind at all is not an unknown one.
+                mounted.map_err(|error| if error == Errno::ENODEV && no_kind { Errno::EINVAL } else { error })
             })
         })
     })

@@ -50,10 +50,10 @@ impl Mode {
     }
 }
 
-/// The length as Linux checks it: `EINVAL` for a negative one, at most 2 GiB at a time.
+/// The length as Linux checks it: no range of addresses is as long as a negative one says; at most 2 GiB at a time.
 #[inline]
-pub(super) fn length(len: usize) -> Result<usize> {
-    if (len as isize) < 0 { Err(Errno::EINVAL) } else { Ok(len.min(MAX_RW_COUNT)) }
+fn length(len: usize) -> Result<usize> {
+    if (len as isize) < 0 { Err(Errno::EFAULT) } else { Ok(len.min(MAX_RW_COUNT)) }
 }
 
 fn read(fd: i32, buf: UserAddr, len: usize) -> Result<usize> {
@@ -249,14 +249,22 @@ fn mode(at: i64, flags: u32, known: u32) -> Result<Mode> {
     Ok(Mode { no_wait: flags & RWF_NOWAIT != 0, ..mode })
 }
 
+/// `EOPNOTSUPP` for `RWF_NOWAIT` on a regular file: tmpfs does not offer it, as it never waits for a disk anyway.
+fn may_not_wait(file: &File, mode: Mode) -> Result<()> {
+    if mode.no_wait && file.inode().file_type() == S_IFREG { Err(Errno::EOPNOTSUPP) } else { Ok(()) }
+}
+
 fn preadv2(fd: i32, vector: UserAddr, count: usize, at: i64, _high: usize, flags: u32) -> Result<usize> {
     let mode = mode(at, flags, RWF_HIPRI | RWF_DSYNC | RWF_SYNC | RWF_NOWAIT)?;
-    read_vector(&*file(fd)?, vector, count, mode)
+    let file = file(fd)?;
+    may_not_wait(&file, mode)?;
+    read_vector(&file, vector, count, mode)
 }
 
 fn pwritev2(fd: i32, vector: UserAddr, count: usize, at: i64, _high: usize, flags: u32) -> Result<usize> {
     let mut mode = mode(at, flags, RWF_HIPRI | RWF_DSYNC | RWF_SYNC | RWF_NOWAIT | RWF_APPEND)?;
     let file = file(fd)?;
+    may_not_wait(&file, mode)?;
     if flags & RWF_APPEND != 0 && file.inode().file_type() == S_IFREG {
         mode.at = Some(i64::try_from(file.inode().size()).map_err(|_| Errno::EFBIG)?);
     }

@@ -1,10 +1,12 @@
 //! The life of processes and threads: clone(2), exit(2), wait(2); numbers, groups and sessions.
 
+use alloc::sync::Arc;
+
 use hal::addr::UserAddr;
 use hal::task::UserFrame;
 use task::reap::{self, Waited, Which};
 use task::{clone as fork, current, exit as end, jobs};
-use uapi::clone::{CLONE_ARGS_SIZE_VER0, CSIGNAL};
+use uapi::clone::*;
 use uapi::wait::*;
 use uapi::{CloneArgs, Errno, Result, Siginfo};
 use zerocopy::IntoBytes;
@@ -26,6 +28,7 @@ calls! {
         WAIT4 = wait4;
         WAITID = waitid, lacks "P_PIDFD";
         SET_TID_ADDRESS = set_tid_address;
+        UNSHARE = unshare, lacks "namespaces";
     }
     full {
         CLONE = clone, lacks "namespaces, CLONE_PIDFD, ptrace";
@@ -55,7 +58,8 @@ fn getpgid(pid: i32) -> Result<u32> {
 }
 
 fn setpgid(pid: i32, pgid: i32) -> Result<()> {
-    let pgid = number(pgid, Errno::EINVAL)?;
+    // No group means that of the process's own number, which is checked first then.
+    let pgid = number(if pgid == 0 && pid < 0 { pid } else { pgid }, Errno::EINVAL)?;
     jobs::setpgid(number(pid, Errno::ESRCH)?, pgid)
 }
 
@@ -78,6 +82,27 @@ fn exit_group(code: i32) -> isize {
 fn set_tid_address(at: usize) -> u32 {
     current().clear_child_tid.store(at, core::sync::atomic::Ordering::Relaxed);
     current().tid()
+}
+
+/// unshare(2): `EINVAL` for namespaces, as a kernel without them, and for what only a single thread can give up.
+fn unshare(flags: usize) -> Result<()> {
+    let flags = flags as u64;
+    let alone = CLONE_VM | CLONE_SIGHAND | CLONE_THREAD;
+    if flags & !(CLONE_FS | CLONE_FILES | CLONE_SYSVSEM | alone) != 0 {
+        return Err(Errno::EINVAL);
+    }
+    let me = current();
+    if flags & alone != 0 && me.process.thread_count() != 1 {
+        return Err(Errno::EINVAL);
+    }
+    if flags & CLONE_FILES != 0 {
+        crate::caller::unshare_files()?;
+    }
+    if flags & CLONE_FS != 0 {
+        let own = Arc::new(me.fs().copy());
+        drop(me.fs_slot().replace(Some(own)));
+    }
+    Ok(())
 }
 
 fn clone(frame: &mut UserFrame) -> Result<u32> {
@@ -132,6 +157,8 @@ fn waitid(kind: u32, id: i32, info: UserAddr, options: u32, usage: UserAddr) -> 
         P_PID if id > 0 => Which::Process(id as u32),
         P_PGID if id == 0 => Which::Group(jobs::getpgid(0)?),
         P_PGID if id > 0 => Which::Group(id as u32),
+        // No descriptor stands for a process.
+        P_PIDFD if id >= 0 => return Err(Errno::EBADF),
         _ => return Err(Errno::EINVAL),
     };
     let waited = reap::wait(which, options)?;
