@@ -14,11 +14,15 @@ mod floats;
 #[cfg(target_os = "none")]
 mod memory;
 #[cfg(target_os = "none")]
+mod pipes;
+#[cfg(target_os = "none")]
 mod registers;
 #[cfg(target_os = "none")]
 mod signals;
 #[cfg(target_os = "none")]
 mod start;
+#[cfg(target_os = "none")]
+mod threads;
 #[cfg(target_os = "none")]
 mod traps;
 
@@ -41,6 +45,8 @@ fn run(args: rt::Args) -> u8 {
         memory::TESTS,
         start::TESTS,
         copies::TESTS,
+        pipes::TESTS,
+        threads::TESTS,
     ];
     rt::tap::run(GROUPS, args)
 }

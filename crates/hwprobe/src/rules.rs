@@ -1,0 +1,337 @@
+//! The rules: how words of single harts become the answer to a query.
+//!
+//! A query is an AND over a set of harts, key by key, and the words of a hart never change while it is up. So whoever
+//! answers keeps one word per hart and key, the answer for all harts, and one bit per key that says whether the harts agree
+//! on it: then any set of harts is one lookup for the keys on which they agree, which on most machines are all, and a few
+//! ANDs for the others. [`Answers`] is that table; [`answer`] is the call, from its first check to its last write, over
+//! any kind of memory. A kernel runs it over checked copies from user memory, its vDSO over plain loads and stores, a test
+//! over an array: there is one semantics because there is one function.
+//!
+//! This file stands alone (only `core`), so that a vDSO can be made of it without the crate.
+//!
+//! The order of checks, the errors and what has been written when an error comes are those of Linux 7.2 (kernel document
+//! `arch/riscv/hwprobe.rst`; the order where that is silent was observed).
+
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Number of keys: they are 0 to 16.
+pub const KEYS: usize = 17;
+/// Bytes of a pair of key and value.
+pub const PAIR: usize = 16;
+/// The only flag: reduce the set of harts to those that match the pairs.
+pub const WHICH_CPUS: u32 = 1;
+/// Most bytes of a set of harts that are looked at; longer sets are cut.
+pub const SET: usize = 8;
+
+/// What an unknown key becomes; its value is 0.
+const UNKNOWN: u64 = u64::MAX;
+/// Keys whose values are sets of bits: 3, 4, 5 (a number, wrongly classed: key 9 is there because of it), 11, 13, 14, 16.
+pub const BITMASKS: u32 = 1 << 3 | 1 << 4 | 1 << 5 | 1 << 11 | 1 << 13 | 1 << 14 | 1 << 16;
+/// Keys of [`BITMASKS`] that are ANDed over a set of harts.
+pub const ANDED: u32 = BITMASKS & !(1 << 5);
+/// Numbers that become -1 where harts differ: vendor, architecture, implementation. All other numbers become 0.
+pub const IDS: u32 = 0b111;
+
+/// An access that user memory does not allow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fault;
+
+/// How a query fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Error {
+    /// EINVAL.
+    Invalid,
+    /// EFAULT. What was written before stays.
+    Fault,
+}
+
+impl From<Fault> for Error {
+    #[inline(always)]
+    fn from(_: Fault) -> Self {
+        Self::Fault
+    }
+}
+
+/// The arguments of riscv_hwprobe(2), unchecked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// Where the pairs lie.
+    pub pairs: usize,
+    /// How many there are.
+    pub count: usize,
+    /// Bytes of the set of harts.
+    pub size: usize,
+    /// Where it lies; 0 together with a `size` of 0 stands for all harts.
+    pub cpus: usize,
+    /// 0 or [`WHICH_CPUS`].
+    pub flags: u32,
+}
+
+/// The caller's memory. Words are little-endian and need no alignment.
+#[allow(clippy::missing_errors_doc)]
+pub trait Memory {
+    /// The key of the pair at `at`.
+    fn key(&mut self, at: usize) -> Result<u64, Fault>;
+    /// Key and value of the pair at `at`.
+    fn pair(&mut self, at: usize) -> Result<(u64, u64), Fault>;
+    /// Writes the pair at `at`, the key first.
+    fn put_pair(&mut self, at: usize, key: u64, value: u64) -> Result<(), Fault>;
+    /// A set of 1 to [`SET`] bytes.
+    fn set(&mut self, at: usize, bytes: usize) -> Result<u64, Fault>;
+    /// Writes the first `bytes` bytes of a set, 1 to [`SET`].
+    fn put_set(&mut self, at: usize, bytes: usize, set: u64) -> Result<(), Fault>;
+    /// Called between pairs, `left` of which are still to come: a kernel may let interrupts in.
+    #[inline(always)]
+    fn pause(&mut self, left: usize) {
+        let _ = left;
+    }
+}
+
+/// What is known of up to 64 harts. The fields are atomic, so that it can be a shared static that is filled once; whoever
+/// fills it answers for nobody reading meanwhile.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Answers<const HARTS: usize> {
+    /// For all harts online.
+    all: [AtomicU64; KEYS],
+    /// Bit per hart.
+    online: AtomicU64,
+    /// Bit per hart of the machine, online or not.
+    possible: AtomicU64,
+    /// Bit per key.
+    uniform: AtomicU64,
+    harts: [[AtomicU64; HARTS]; KEYS],
+}
+
+impl<const HARTS: usize> Default for Answers<HARTS> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<const HARTS: usize> Answers<HARTS> {
+    /// No harts yet.
+    pub const fn new() -> Self {
+        const { assert!(HARTS <= 64, "sets of harts are one word") };
+        Self {
+            all: [const { AtomicU64::new(0) }; KEYS],
+            online: AtomicU64::new(0),
+            possible: AtomicU64::new(0),
+            uniform: AtomicU64::new(0),
+            harts: [const { [const { AtomicU64::new(0) }; HARTS] }; KEYS],
+        }
+    }
+
+    /// Fills the table for the harts whose bits are in `online`; `words` gives a hart's words. `possible` has a bit for
+    /// each hart of the machine, and all of `online`.
+    pub fn publish(&self, possible: u64, online: u64, mut words: impl FnMut(usize) -> [u64; KEYS]) {
+        let (online, possible) = (online & mask(HARTS), possible & mask(HARTS));
+        for hart in (0..HARTS).filter(|hart| online >> hart & 1 != 0) {
+            for (row, word) in self.harts.iter().zip(words(hart)) {
+                row[hart].store(word, Relaxed);
+            }
+        }
+        let mut uniform = 0;
+        for (key, all) in self.all.iter().enumerate() {
+            let sum = self.sum(key, online);
+            all.store(sum.answer(key), Relaxed);
+            uniform |= u64::from(sum.any == sum.each) << key;
+        }
+        self.uniform.store(uniform, Relaxed);
+        self.possible.store(possible, Relaxed);
+        self.online.store(online, Relaxed);
+    }
+
+    /// The harts that are online, a bit each.
+    #[inline]
+    pub fn online(&self) -> u64 {
+        self.online.load(Relaxed)
+    }
+
+    /// The answer for `set`, harts that are online and at least one. `None` for an unknown key.
+    #[inline(always)]
+    pub fn value(&self, key: u64, set: u64) -> Option<u64> {
+        let index = index(key)?;
+        let all = self.all.get(index)?;
+        if self.agree(index) { Some(all.load(Relaxed)) } else { Some(self.sum(index, set).answer(index)) }
+    }
+
+    /// The harts of `set` whose word for `key` satisfies `wanted`. `None` for an unknown key.
+    #[inline(always)]
+    pub fn matching(&self, key: u64, wanted: u64, set: u64) -> Option<u64> {
+        let index = index(key)?;
+        let all = self.all.get(index)?;
+        let looked_at = if BITMASKS >> index & 1 != 0 { wanted } else { u64::MAX };
+        if self.agree(index) {
+            return Some(if all.load(Relaxed) & looked_at == wanted { set } else { 0 });
+        }
+        let (mut left, mut bit, mut found) = (set, 1, 0);
+        for word in self.row(index) {
+            if left == 0 {
+                break;
+            }
+            if left & 1 != 0 && word.load(Relaxed) & looked_at == wanted {
+                found |= bit;
+            }
+            (left, bit) = (left >> 1, bit << 1);
+        }
+        Some(found)
+    }
+
+    /// Whether all harts have the same word for a known key.
+    #[inline(always)]
+    fn agree(&self, index: usize) -> bool {
+        self.uniform.load(Relaxed) >> (index & 63) & 1 != 0
+    }
+
+    #[inline(always)]
+    fn row(&self, key: usize) -> &[AtomicU64] {
+        self.harts.get(key).map_or(&[], |row| row)
+    }
+
+    #[inline(always)]
+    fn sum(&self, key: usize, set: u64) -> Sum {
+        let (mut left, mut sum) = (set, Sum { any: 0, each: u64::MAX });
+        for word in self.row(key) {
+            if left == 0 {
+                break;
+            }
+            if left & 1 != 0 {
+                let word = word.load(Relaxed);
+                sum = Sum { any: sum.any | word, each: sum.each & word };
+            }
+            left >>= 1;
+        }
+        sum
+    }
+}
+
+/// OR and AND of words: equal where all words are.
+struct Sum {
+    any: u64,
+    each: u64,
+}
+
+impl Sum {
+    /// What the call says of harts with these words.
+    #[inline(always)]
+    fn answer(&self, key: usize) -> u64 {
+        match () {
+            () if ANDED >> key & 1 != 0 || self.any == self.each => self.each,
+            () if IDS >> key & 1 != 0 => UNKNOWN,
+            () => 0,
+        }
+    }
+}
+
+/// A key as an index, where it can be one.
+#[inline(always)]
+fn index(key: u64) -> Option<usize> {
+    usize::try_from(key).ok()
+}
+
+/// A word with the lowest `bits` bits set.
+const fn mask(bits: usize) -> u64 {
+    if bits >= 64 { u64::MAX } else { (1 << bits) - 1 }
+}
+
+/// riscv_hwprobe(2).
+///
+/// # Errors
+/// As the call.
+#[inline(always)]
+pub fn answer<const HARTS: usize, M: Memory>(
+    answers: &Answers<HARTS>,
+    memory: &mut M,
+    request: Request,
+) -> Result<(), Error> {
+    if request.flags == 0 && request.size == 0 && request.cpus == 0 {
+        return all(answers, memory, request);
+    }
+    if request.flags & WHICH_CPUS == 0 { some(answers, memory, request) } else { which(answers, memory, request) }
+}
+
+/// The pairs' addresses, each with how many come after it.
+#[inline(always)]
+fn places(request: Request) -> impl Iterator<Item = (usize, usize)> {
+    (0..request.count).rev().scan(request.pairs, |at, left| {
+        let here = *at;
+        *at = at.wrapping_add(PAIR);
+        Some((here, left))
+    })
+}
+
+/// All harts: what every C library asks when a program starts, hence the shortest way.
+#[inline(always)]
+pub fn all<const HARTS: usize, M: Memory>(
+    answers: &Answers<HARTS>,
+    memory: &mut M,
+    request: Request,
+) -> Result<(), Error> {
+    for (at, left) in places(request) {
+        let key = memory.key(at)?;
+        match index(key).and_then(|index| answers.all.get(index)) {
+            Some(value) => memory.put_pair(at, key, value.load(Relaxed))?,
+            None => memory.put_pair(at, UNKNOWN, 0)?,
+        }
+        memory.pause(left);
+    }
+    Ok(())
+}
+
+/// The harts of a set.
+#[inline(always)]
+pub fn some<const HARTS: usize, M: Memory>(
+    answers: &Answers<HARTS>,
+    memory: &mut M,
+    request: Request,
+) -> Result<(), Error> {
+    if request.flags != 0 || request.size == 0 && request.cpus != 0 {
+        return Err(Error::Invalid);
+    }
+    let set = match request.size {
+        0 => answers.online(),
+        size => memory.set(request.cpus, size.min(SET))? & answers.online(),
+    };
+    if set == 0 {
+        return Err(Error::Invalid);
+    }
+    for (at, left) in places(request) {
+        let key = memory.key(at)?;
+        match answers.value(key, set) {
+            Some(value) => memory.put_pair(at, key, value)?,
+            None => memory.put_pair(at, UNKNOWN, 0)?,
+        }
+        memory.pause(left);
+    }
+    Ok(())
+}
+
+/// Which harts match: the set is reduced to them. An empty set stands for all harts; a set is empty if it names no hart of
+/// the machine. An unknown key matches nowhere, and is marked; the pairs behind it are still looked at for their keys.
+#[inline(always)]
+pub fn which<const HARTS: usize, M: Memory>(
+    answers: &Answers<HARTS>,
+    memory: &mut M,
+    request: Request,
+) -> Result<(), Error> {
+    if request.flags != WHICH_CPUS || request.size == 0 || request.cpus == 0 {
+        return Err(Error::Invalid);
+    }
+    let bytes = request.size.min(SET);
+    let given = memory.set(request.cpus, bytes)?;
+    let online = answers.online();
+    let mut set = if given & answers.possible.load(Relaxed) == 0 { online } else { given & online };
+    for (at, left) in places(request) {
+        let (key, wanted) = memory.pair(at)?;
+        set = match answers.matching(key, wanted, set) {
+            Some(found) => found,
+            None => {
+                memory.put_pair(at, UNKNOWN, 0)?;
+                0
+            }
+        };
+        memory.pause(left);
+    }
+    Ok(memory.put_set(request.cpus, bytes, set)?)
+}
