@@ -1,7 +1,7 @@
 //! Building what runs in the guest: the kernel and the programs in `user/`.
 
 use crate::report;
-use crate::toolchain::{TARGET, Toolchain};
+use crate::toolchain::{TARGET, Toolchain, cargo_command};
 use crate::workspace::Workspace;
 use anyhow::{Context, Result, bail};
 use std::fs;
@@ -33,6 +33,25 @@ pub fn kernel(workspace: &Workspace, toolchain: &Toolchain) -> Result<PathBuf> {
 pub fn init(workspace: &Workspace, toolchain: &Toolchain) -> Result<PathBuf> {
     build(toolchain.cargo(workspace, "build").args(["-p", "limen-user-init"]))?;
     Ok(output(workspace, "limen-user-init"))
+}
+
+/// Builds the lab's workloads, the program `work`.
+///
+/// # Errors
+/// The compiler's.
+pub fn workloads(workspace: &Workspace, toolchain: &Toolchain) -> Result<Program> {
+    build(toolchain.cargo(workspace, "build").args(["-p", "limen-user-work"]))?;
+    Ok(Program { name: "work".into(), file: output(workspace, "limen-user-work") })
+}
+
+/// Builds the lab's plugin for QEMU, a library of this host.
+///
+/// # Errors
+/// The compiler's.
+pub fn plugin(workspace: &Workspace) -> Result<PathBuf> {
+    let mut cargo = cargo_command();
+    build(cargo.current_dir(&workspace.root).args(["build", "--quiet", "--release", "-p", "limen-lab-plugin"]))?;
+    Ok(workspace.target().join("release/liblimen_lab_plugin.so"))
 }
 
 /// Builds every other program of `user/`: each package there with a `src/main.rs`, named in the guest after its directory,

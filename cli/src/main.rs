@@ -1,9 +1,10 @@
-//! The `limen` command on the host: set-up, build, run, test.
+//! The `limen` command on the host: set-up, build, run, test, lab.
 #![forbid(unsafe_code)]
 
 mod apt;
 mod args;
 mod compile;
+mod lab;
 mod process;
 mod report;
 mod root;
@@ -50,5 +51,6 @@ fn execute(cli: &Cli) -> Result<u8> {
             run::run(&workspace, args)
         }
         Verb::Test(args) => test::test(&workspace, args),
+        Verb::Lab(args) => lab::lab(&workspace, &args.verb),
     }
 }

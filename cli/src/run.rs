@@ -66,7 +66,7 @@ pub fn run(workspace: &Workspace, args: &RunArgs) -> Result<u8> {
 
 /// The kernel's own words and the user's.
 pub fn command_line(image: &Image, append: Option<&str>) -> String {
-    [image.command_line, append.unwrap_or_default()]
+    [image.command_line.as_str(), append.unwrap_or_default()]
         .iter()
         .filter(|part| !part.is_empty())
         .copied()
@@ -111,8 +111,11 @@ impl Guest {
     }
 }
 
-/// `HOST:GUEST`; without a guest path the file goes to the guest's root under its own name.
-fn parse_copy(text: &str) -> Result<(PathBuf, String)> {
+/// `HOST:GUEST`, the value of `--copy`.
+///
+/// # Errors
+/// It has no colon.
+pub fn parse_copy(text: &str) -> Result<(PathBuf, String)> {
     let (host, guest) = text.rsplit_once(':').with_context(|| format!("--copy takes HOST:GUEST, not {text:?}"))?;
     Ok((host.into(), guest.into()))
 }

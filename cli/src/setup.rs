@@ -21,6 +21,8 @@ pub struct Tools {
     pub toolchain: Toolchain,
     /// The emulator.
     pub qemu: PathBuf,
+    /// The firmware it loads.
+    pub firmware: PathBuf,
 }
 
 /// Says what is there and what is missing, changing nothing.
@@ -40,7 +42,7 @@ pub fn check(workspace: &Workspace) -> Result<()> {
         Err(error) => say!("missing: {error:#}"),
     }
     match &qemu {
-        Ok(found) => say!("emulator: {}", found.display()),
+        Ok((qemu, _)) => say!("emulator: {}", qemu.display()),
         Err(error) => say!("missing: {error:#}"),
     }
     toolchain.and(qemu).map(|_| ()).context("run `cargo limen setup`")
@@ -51,10 +53,10 @@ pub fn check(workspace: &Workspace) -> Result<()> {
 /// # Errors
 /// What cannot be installed, with what to install by hand.
 pub fn tools(workspace: &Workspace) -> Result<Tools> {
-    if let (Ok(toolchain), Ok(qemu)) = (Toolchain::find(workspace), find_qemu())
+    if let (Ok(toolchain), Ok((qemu, firmware))) = (Toolchain::find(workspace), find_qemu())
         && !toolchain.wants_library()
     {
-        return Ok(Tools { toolchain, qemu });
+        return Ok(Tools { toolchain, qemu, firmware });
     }
     let _lock = workspace.lock()?;
     let toolchain = match Toolchain::find(workspace) {
@@ -64,7 +66,7 @@ pub fn tools(workspace: &Workspace) -> Result<Tools> {
             Toolchain::find(workspace)?
         }
     };
-    let qemu = match find_qemu() {
+    let (qemu, firmware) = match find_qemu() {
         Ok(found) => found,
         Err(missing) => {
             install_qemu(workspace).with_context(|| format!("{missing:#}"))?;
@@ -72,7 +74,7 @@ pub fn tools(workspace: &Workspace) -> Result<Tools> {
         }
     };
     toolchain.make_library(workspace)?;
-    Ok(Tools { toolchain, qemu })
+    Ok(Tools { toolchain, qemu, firmware })
 }
 
 fn is_root() -> bool {
@@ -133,8 +135,8 @@ fn install_qemu(workspace: &Workspace) -> Result<()> {
     apt.install(&[package.into(), "opensbi".into()], suite).with_context(|| by_hand)
 }
 
-/// The emulator, if it is new enough and has its firmware.
-fn find_qemu() -> Result<PathBuf> {
+/// The emulator and its firmware, if it is new enough.
+fn find_qemu() -> Result<(PathBuf, PathBuf)> {
     let qemu = process::find_program(QEMU).with_context(|| format!("no {QEMU}"))?;
     let text = process::capture(Command::new(&qemu).arg("--version"))?;
     let version = text
@@ -146,8 +148,7 @@ fn find_qemu() -> Result<PathBuf> {
         bail!("{QEMU} is older than {QEMU_MINIMUM}: {}", text.lines().next().unwrap_or_default());
     }
     let dirs = process::capture(Command::new(&qemu).args(["-L", "help"]))?;
-    if !dirs.lines().any(|dir| Path::new(dir.trim()).join(FIRMWARE).exists()) {
-        bail!("{QEMU} has no firmware ({FIRMWARE})");
-    }
-    Ok(qemu)
+    let firmware = dirs.lines().map(|dir| Path::new(dir.trim()).join(FIRMWARE)).find(|file| file.exists());
+    let firmware = firmware.with_context(|| format!("{QEMU} has no firmware ({FIRMWARE})"))?;
+    Ok((qemu, firmware))
 }

@@ -118,8 +118,12 @@ impl Runner<'_> {
             Expect::Tap => self.tap(test, &outcome, &shown()),
             Expect::SameAsLinux => {
                 let linux = self.linux.get_or_init(|| {
-                    vm::prepare(self.workspace, &self.tools.toolchain, &Kernel::Linux(REFERENCE.into()))
-                        .map_err(|error| format!("{error:#}"))
+                    vm::prepare(
+                        self.workspace,
+                        &self.tools.toolchain,
+                        &Kernel::Linux { version: REFERENCE.into(), lean: false },
+                    )
+                    .map_err(|error| format!("{error:#}"))
                 });
                 let (reference, _) = self.boot(test, linux.as_ref().map_err(Clone::clone)?)?;
                 if reference.status != 0 {

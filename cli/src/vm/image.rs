@@ -1,11 +1,12 @@
 //! Which kernel is booted.
 
+use super::format;
 use crate::apt::{Apt, Release};
 use crate::compile;
 use crate::say;
 use crate::toolchain::Toolchain;
 use crate::workspace::Workspace;
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use std::path::{Path, PathBuf};
 
 /// A kernel as the user names it.
@@ -13,8 +14,13 @@ use std::path::{Path, PathBuf};
 pub enum Kernel {
     /// The one in this repository.
     Limen,
-    /// Debian's Linux of this version, such as `6.12`.
-    Linux(String),
+    /// Debian's Linux.
+    Linux {
+        /// Its version, such as `6.12`.
+        version: String,
+        /// With the hardening off that Debian's defaults put on the path of each call.
+        lean: bool,
+    },
     /// An image file.
     File(PathBuf),
 }
@@ -25,7 +31,10 @@ impl Kernel {
         match text {
             None | Some("limen") => Kernel::Limen,
             Some(text) => match text.strip_prefix("linux-") {
-                Some(version) if !PathBuf::from(text).exists() => Kernel::Linux(version.to_owned()),
+                Some(version) if !PathBuf::from(text).exists() => {
+                    let plain = version.strip_suffix("-lean");
+                    Kernel::Linux { version: plain.unwrap_or(version).to_owned(), lean: plain.is_some() }
+                }
                 _ => Kernel::File(text.into()),
             },
         }
@@ -40,25 +49,34 @@ pub struct Image {
     /// Symbols for panics, if the kernel is ours.
     pub is_limen: bool,
     /// What init needs on the command line.
-    pub command_line: &'static str,
+    pub command_line: String,
 }
 
 /// Linux: its messages off but for a panic; a panic ends the machine; our init.
 const LINUX: &str = "console=ttyS0 quiet loglevel=1 panic=-1 rdinit=/init";
 
+/// What takes the hardening off.
+const LEAN: &str = "randomize_kstack_offset=off init_on_alloc=0";
+
 /// Builds or fetches `kernel`.
 ///
 /// # Errors
-/// The build fails, or the image does not exist or cannot be fetched.
+/// The build fails, or the image does not exist, is for another machine, or cannot be fetched.
 pub fn prepare(workspace: &Workspace, toolchain: &Toolchain, kernel: &Kernel) -> Result<Image> {
+    let linux = |file: PathBuf, more: &str| Image {
+        file,
+        is_limen: false,
+        command_line: [LINUX, more].join(" ").trim_end().to_owned(),
+    };
+    let limen = |file| Image { file, is_limen: true, command_line: String::new() };
     Ok(match kernel {
-        Kernel::Limen => Image { file: compile::kernel(workspace, toolchain)?, is_limen: true, command_line: "" },
-        Kernel::Linux(version) => Image { file: debian(workspace, version)?, is_limen: false, command_line: LINUX },
+        Kernel::Limen => limen(compile::kernel(workspace, toolchain)?),
+        Kernel::Linux { version, lean } => linux(debian(workspace, version)?, if *lean { LEAN } else { "" }),
         Kernel::File(file) => {
-            let file = std::fs::canonicalize(file).with_context(|| format!("no kernel image {}", file.display()))?;
+            let file = format::bootable(workspace, file)?;
             // Another build of ours is known by its name.
             let is_limen = file.file_name().is_some_and(|name| name.to_string_lossy().contains("limen"));
-            Image { file, is_limen, command_line: if is_limen { "" } else { LINUX } }
+            if is_limen { limen(file) } else { linux(file, "") }
         }
     })
 }

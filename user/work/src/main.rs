@@ -5,7 +5,7 @@
 //! is a remark. Without `--no-settle` it first waits until 20 seconds after boot, for a Linux has start-up work that would
 //! share the hart. With names it measures only those, and status 1 says that one of them could not be measured.
 //!
-//! `work --profile PATH ARGS…` runs a program between the markers and ends with its status.
+//! `work --profile PROGRAM ARGS…` runs a program between the markers and ends with its status.
 
 #![cfg_attr(target_os = "none", no_std, no_main)]
 
@@ -14,30 +14,33 @@ rt::program!(main);
 #[cfg(target_os = "none")]
 fn main(args: rt::Args) -> u8 {
     use limen_user_work::{WORKLOADS, find, run};
-    let words = || args.iter().skip(1);
-    if !words().any(|word| word == c"--no-settle") {
+    let mut first = 1;
+    let mut settled = true;
+    while args.get(first).is_some_and(|word| word == c"--no-settle") {
+        settled = false;
+        first += 1;
+    }
+    if settled {
         run::settle();
     }
-    if let Some(at) = words().position(|word| word == c"--profile")
-        && let Some(path) = args.get(at + 2)
-    {
-        return run::profile(path, args.pointer(at + 2), args);
+    match args.get(first) {
+        Some(word) if word == c"--profile" => return run::profile(first + 1, args),
+        _ => {}
     }
     let (mapped, resident) = kit::file::pages();
     rt::println!("# this program: {mapped} pages mapped, {resident} resident");
     let mut all = true;
-    let mut named = false;
-    for word in words().filter(|word| !word.to_bytes().starts_with(b"--")) {
-        named = true;
+    for word in args.iter().skip(first) {
         match word.to_str().ok().and_then(find) {
             Some(workload) => all &= run::measure(workload, args),
+            None if word == c"--nothing" => {}
             None => {
                 rt::println!("# no workload {}", word.to_str().unwrap_or("?"));
                 all = false;
             }
         }
     }
-    if !named {
+    if first == args.count() {
         for workload in WORKLOADS.iter().filter(|workload| workload.harts == 1) {
             run::measure(workload, args);
         }

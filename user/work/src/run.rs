@@ -5,11 +5,12 @@
 //! so that what one left behind is not counted with the next.
 
 use crate::meter::{Lack, Meter};
-use crate::{WORKLOADS, Workload, marker};
+use crate::{Workload, marker, region};
+use core::ffi::CStr;
 use core::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use kit::memory::{self, Zeroes};
 use kit::uapi::signal::{SIGALRM, SIGKILL};
-use kit::uapi::{Errno, Siginfo, Ucontext, ioctl, nr};
+use kit::uapi::{Errno, Siginfo, Ucontext, ioctl, nr, open};
 use kit::{attempt, call, clock, signal};
 use rt::io;
 use rt::process::{self, Ended, Fork};
@@ -36,12 +37,6 @@ unsafe impl Zeroes for Left {}
 /// Waits until start-up work is over.
 pub fn settle() {
     clock::sleep_until(SETTLED);
-}
-
-/// The region that belongs to a workload: its place in the table, from 1 on.
-pub fn region(workload: &Workload) -> u16 {
-    let index = WORKLOADS.iter().position(|known| known.name == workload.name).unwrap_or(0);
-    index as u16 + 1
 }
 
 /// Measures one and prints its line: `name figure`, the figure in nanoseconds with two decimals, or
@@ -153,19 +148,50 @@ fn await_end(child: i32) -> Result<Ended, Errno> {
     Ok(ended)
 }
 
-/// Runs a program as region 1 from its fork to its end, and gives its status as a shell would.
-pub fn profile(path: &core::ffi::CStr, argv: *const *const core::ffi::c_char, args: rt::Args) -> u8 {
+/// Where a program's name without a slash is looked for.
+const DIRECTORIES: [&str; 4] = ["/usr/bin/", "/usr/sbin/", "/bin/", "/sbin/"];
+
+/// Runs the program named by argument `first` with the arguments after it as region 1, from its fork to its end, and
+/// gives its status as a shell would.
+pub fn profile(first: usize, args: rt::Args) -> u8 {
+    let Some(name) = args.get(first) else {
+        rt::eprintln!("--profile takes a program");
+        return 125;
+    };
+    let mut path = [0_u8; 512];
+    let Some(path) = find_program(name, &mut path) else {
+        rt::eprintln!("{}: not found", name.to_str().unwrap_or("?"));
+        return 127;
+    };
     marker::begin(1);
     let status = match process::fork() {
         Ok(Fork::Child) => {
-            // SAFETY: the caller's array is the end of this program's own arguments.
-            let error = unsafe { process::execute(path, argv, args.environment_pointer()) };
+            // SAFETY: both arrays are this program's own, as the kernel made them.
+            let error = unsafe { process::execute(path, args.pointer(first), args.environment_pointer()) };
             rt::eprintln!("{}: cannot be run: errno {}", path.to_str().unwrap_or("?"), error.code());
-            process::exit(if error == Errno::ENOENT { 127 } else { 126 })
+            process::exit(126)
         }
         Ok(Fork::Parent(child)) => process::wait(child).map_or(125, |(_, ended)| ended.shell_status()),
         Err(_) => 125,
     };
     marker::end(1);
     status
+}
+
+/// The path of a program, written to `buffer` if it had to be searched for.
+fn find_program<'a>(name: &'a CStr, buffer: &'a mut [u8]) -> Option<&'a CStr> {
+    const EXECUTABLE: u32 = 1;
+    let exists = |path: &CStr| call!(nr::FACCESSAT, open::AT_FDCWD, path.as_ptr(), EXECUTABLE) == 0;
+    if name.to_bytes().contains(&b'/') {
+        return exists(name).then_some(name);
+    }
+    for directory in DIRECTORIES {
+        let bytes = name.to_bytes_with_nul();
+        buffer.get_mut(directory.len()..directory.len() + bytes.len())?.copy_from_slice(bytes);
+        buffer[..directory.len()].copy_from_slice(directory.as_bytes());
+        if CStr::from_bytes_until_nul(buffer).is_ok_and(exists) {
+            return CStr::from_bytes_until_nul(buffer).ok();
+        }
+    }
+    None
 }
