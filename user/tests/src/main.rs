@@ -16,6 +16,8 @@ mod memory;
 #[cfg(target_os = "none")]
 mod pipes;
 #[cfg(target_os = "none")]
+mod processes;
+#[cfg(target_os = "none")]
 mod registers;
 #[cfg(target_os = "none")]
 mod signals;
@@ -24,9 +26,18 @@ mod start;
 #[cfg(target_os = "none")]
 mod threads;
 #[cfg(target_os = "none")]
+mod time;
+#[cfg(target_os = "none")]
 mod traps;
 
 rt::program!(run);
+
+/// Tests of what Linux has and Limen has not yet, with the reason.
+#[cfg(target_os = "none")]
+const LACKING: &[(&str, &str)] = &[
+    ("processes/death-of-the-parent-is-told", "no PR_SET_PDEATHSIG yet"),
+    ("time/timers-of-processor-time", "no ITIMER_VIRTUAL and ITIMER_PROF yet"),
+];
 
 #[cfg(target_os = "none")]
 fn run(args: rt::Args) -> u8 {
@@ -47,6 +58,9 @@ fn run(args: rt::Args) -> u8 {
         copies::TESTS,
         pipes::TESTS,
         threads::TESTS,
+        processes::TESTS,
+        time::TESTS,
     ];
-    rt::tap::run(GROUPS, args)
+    let lacking = if entry::is_linux() { &[] } else { LACKING };
+    rt::tap::run(GROUPS, lacking, args)
 }
