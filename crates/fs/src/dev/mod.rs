@@ -12,7 +12,7 @@ use uapi::fs::{S_IFCHR, S_IFDIR, S_IFMT, TMPFS_MAGIC, major, makedev, minor};
 use uapi::{Errno, Result};
 
 use crate::file::Ops;
-use crate::vfs::dir_entry::NameHash;
+use crate::vfs::dir_entry::NameKey;
 use crate::vfs::{Dentry, Directory, FsType, Node, SuperBlock, TREE, register_fs};
 
 pub use kmsg::{KMSG_CAPACITY, kmsg_append, kmsg_clear, kmsg_read_all};
@@ -68,9 +68,9 @@ fn add_node(sb: &SuperBlock, name: &str, mode: u32, rdev: u64) -> Result<()> {
     let mut parts = name.split('/').peekable();
     let _tree = TREE.lock();
     while let Some(part) = parts.next() {
-        let hash = NameHash::of(part.as_bytes());
+        let key = NameKey::of(part.as_bytes());
         let table = dir.inode().dir().ok_or(Errno::ENOTDIR)?;
-        if let Some(below) = table.find(hash, part.as_bytes()) {
+        if let Some(below) = table.find(&key, part.as_bytes()) {
             dir = below;
             continue;
         }
@@ -83,7 +83,7 @@ fn add_node(sb: &SuperBlock, name: &str, mode: u32, rdev: u64) -> Result<()> {
         };
         let name: Arc<[u8]> = Arc::from(part.as_bytes());
         let below = Dentry::child(&dir, name.clone(), inode);
-        table.insert(hash, name, below.clone())?;
+        table.insert(&key, name, below.clone())?;
         dir = below;
     }
     Ok(())

@@ -145,6 +145,14 @@ impl State {
         Ok(copied)
     }
 
+    /// Reads as much as there is and fits.
+    #[inline(never)]
+    fn read(&mut self, out: &mut OutBuf<'_>) -> Result<usize> {
+        let left = self.len().min(out.len());
+        let done = self.read_chunk(left, out)?;
+        Ok(if done < left { self.read_rest(left, done, out) } else { done })
+    }
+
     /// Goes on until `left` bytes are copied or the copy faults; gives how many are.
     #[inline(never)]
     fn read_rest(&mut self, left: usize, mut done: usize, out: &mut OutBuf<'_>) -> usize {
@@ -165,6 +173,24 @@ impl State {
         let copied = input.read(page.get_mut(..n).ok_or(Errno::EIO)?)?;
         self.tail += copied as u64;
         Ok(copied)
+    }
+
+    /// Writes as much as there is room for, all or nothing up to `PIPE_BUF`.
+    #[inline(never)]
+    fn write(&mut self, input: &mut InBuf<'_>) -> Result<usize> {
+        if input.is_empty() {
+            return Ok(0);
+        }
+        if self.readers == 0 {
+            return Err(Errno::EPIPE);
+        }
+        let free = self.free();
+        if free < input.len().min(PIPE_BUF) && (free == 0 || input.len() <= PIPE_BUF) {
+            return Err(Errno::EAGAIN);
+        }
+        let left = free.min(input.len());
+        let done = self.write_chunk(left, input)?;
+        Ok(if done < left { self.write_rest(left, done, input) } else { done })
     }
 
     /// Goes on until `left` bytes are copied or the copy faults; gives how many are.
@@ -278,44 +304,24 @@ impl Pipe {
 
 impl FileOps for Pipe {
     fn read(&self, _: &File, out: &mut OutBuf<'_>) -> Result<usize> {
-        if out.is_empty() {
-            return Ok(0);
-        }
         let mut state = self.state.lock();
-        let left = state.len().min(out.len());
-        if left == 0 {
-            return if state.writers == 0 { Ok(0) } else { Err(Errno::EAGAIN) };
+        if state.head == state.tail {
+            // The usual look before a reader sleeps: kept short.
+            return if state.writers == 0 || out.is_empty() { Ok(0) } else { Err(Errno::EAGAIN) };
         }
-        let mut done = state.read_chunk(left, out)?;
-        if done < left {
-            done = state.read_rest(left, done, out);
-        }
+        let done = state.read(out);
         drop(state);
         self.queue.wake_all();
-        Ok(done)
+        done
     }
 
     /// Writes of up to `PIPE_BUF` bytes are all or nothing. `EPIPE`: nobody reads; the layer above sends SIGPIPE.
     fn write(&self, _: &File, input: &mut InBuf<'_>) -> Result<usize> {
-        if input.is_empty() {
-            return Ok(0);
-        }
         let mut state = self.state.lock();
-        if state.readers == 0 {
-            return Err(Errno::EPIPE);
-        }
-        let free = state.free();
-        if free < input.len().min(PIPE_BUF) && (free == 0 || input.len() <= PIPE_BUF) {
-            return Err(Errno::EAGAIN);
-        }
-        let left = free.min(input.len());
-        let mut done = state.write_chunk(left, input)?;
-        if done < left {
-            done = state.write_rest(left, done, input);
-        }
+        let done = state.write(input);
         drop(state);
         self.queue.wake_all();
-        Ok(done)
+        done
     }
 
     fn poll(&self, file: &File) -> PollEvents {

@@ -14,7 +14,7 @@ use uapi::fs::{S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFMT, S_IFREG, mak
 use uapi::{Errno, Result, Timespec};
 
 use super::Regular;
-use crate::vfs::dir_entry::{NameHash, is_name, node_of};
+use crate::vfs::dir_entry::{NameKey, is_name, node_of};
 use crate::vfs::{Dentry, Directory, Inode, Node, Path, SuperBlock};
 
 const HEADER: usize = 110;
@@ -140,9 +140,9 @@ impl Builder<'_> {
             return Err(Errno::EINVAL);
         }
         let parent = self.directory(dir)?;
-        let hash = NameHash::of(base);
+        let key = NameKey::of(base);
         let table = parent.inode().dir().ok_or(Errno::ENOTDIR)?;
-        if let Some(old) = table.find(hash, base) {
+        if let Some(old) = table.find(&key, base) {
             match (entry.mode & S_IFMT == S_IFDIR, old.inode().is_dir()) {
                 (true, true) => {
                     old.inode().set_permissions(entry.mode);
@@ -151,7 +151,7 @@ impl Builder<'_> {
                 }
                 (false, true) => return Err(Errno::EISDIR),
                 _ => {
-                    table.remove(hash, base);
+                    table.remove(&key, base);
                     old.inode().link_removed();
                 }
             }
@@ -162,7 +162,7 @@ impl Builder<'_> {
             parent.inode().link_added();
         }
         let name: Arc<[u8]> = Arc::from(base);
-        table.insert(hash, name.clone(), Dentry::child(&parent, name, inode))
+        table.insert(&key, name.clone(), Dentry::child(&parent, name, inode))
     }
 
     /// The inode of an entry; `None` for a socket, which means nothing without its process.
@@ -215,14 +215,14 @@ impl Builder<'_> {
                 return Err(Errno::EINVAL);
             }
             let table = at.inode().dir().ok_or(Errno::ENOTDIR)?;
-            let hash = NameHash::of(part);
-            at = match table.find(hash, part) {
+            let key = NameKey::of(part);
+            at = match table.find(&key, part) {
                 Some(below) => below,
                 None => {
                     let inode = self.sb.inode(S_IFDIR | 0o755, 0, 0, 0, Node::Dir(Directory::sized()));
                     let name: Arc<[u8]> = Arc::from(part);
                     let below = Dentry::child(&at, name.clone(), inode);
-                    table.insert(hash, name, below.clone())?;
+                    table.insert(&key, name, below.clone())?;
                     at.inode().link_added();
                     below
                 }

@@ -2,7 +2,8 @@
 //!
 //! One vector of slots in the order of creation, so that positions (cookies) only grow and readdir can go on behind a
 //! removed entry, and hash chains through the slots for look-up. Removal leaves an empty slot; when more than half are
-//! empty the vector is packed, which keeps order and cookies. A chain step compares 32 bits of hash before it touches a name.
+//! empty the vector is packed, which keeps order and cookies. A slot has the name's key, which for a short name is the
+//! name, so that a look-up touches nothing else until it has found its entry.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -11,6 +12,7 @@ use hal::sync::SpinLock;
 use uapi::{Errno, Result};
 
 use crate::file::RawEntry;
+use crate::vfs::name_key::NameKey;
 use crate::vfs::{Dentry, Inode};
 
 const NONE: u32 = u32::MAX;
@@ -29,7 +31,7 @@ pub trait DirOps: Send + Sync {
 
 struct Slot {
     cookie: u64,
-    hash: u32,
+    key: NameKey,
     next: u32,
     /// `None`: removed.
     entry: Option<(Arc<[u8]>, Arc<Dentry>)>,
@@ -53,13 +55,25 @@ const SMALL: usize = 4;
 
 impl Table {
     #[inline]
-    fn find(&self, hash: u32, name: &[u8]) -> Option<usize> {
+    fn find(&self, key: &NameKey, name: &[u8]) -> Option<usize> {
+        // Without a call in its loop, the usual case needs no registers saved.
+        if key.decides() { self.search(key, |_| true) } else { self.find_long(key, name) }
+    }
+
+    #[inline(never)]
+    fn find_long(&self, key: &NameKey, name: &[u8]) -> Option<usize> {
+        self.search(key, |found| *found == *name)
+    }
+
+    #[inline]
+    fn search(&self, key: &NameKey, same: impl Fn(&[u8]) -> bool) -> Option<usize> {
+        let is = |slot: &Slot| slot.key == *key && slot.entry.as_ref().is_some_and(|(name, _)| same(name));
         if self.heads.is_empty() {
-            return self.slots.iter().position(|slot| slot.is(hash, name));
+            return self.slots.iter().position(is);
         }
-        let mut at = *self.heads.get(hash as usize & (self.heads.len() - 1))?;
+        let mut at = *self.heads.get(key.index() & (self.heads.len() - 1))?;
         while let Some(slot) = self.slots.get(at as usize) {
-            if slot.is(hash, name) {
+            if is(slot) {
                 return Some(at as usize);
             }
             at = slot.next;
@@ -93,29 +107,29 @@ impl Table {
         let mask = self.heads.len().wrapping_sub(1);
         self.heads.fill(NONE);
         for (at, slot) in self.slots.iter_mut().enumerate() {
-            if let (Some(head), true) = (self.heads.get_mut(slot.hash as usize & mask), slot.entry.is_some()) {
+            if let (Some(head), true) = (self.heads.get_mut(slot.key.index() & mask), slot.entry.is_some()) {
                 slot.next = core::mem::replace(head, at as u32);
             }
         }
     }
 
-    fn push(&mut self, hash: u32, name: Arc<[u8]>, dentry: Arc<Dentry>) {
+    fn push(&mut self, key: NameKey, name: Arc<[u8]>, dentry: Arc<Dentry>) {
         let at = self.slots.len() as u32;
         let mask = self.heads.len().wrapping_sub(1);
-        let next = self.heads.get_mut(hash as usize & mask).map_or(NONE, |head| core::mem::replace(head, at));
+        let next = self.heads.get_mut(key.index() & mask).map_or(NONE, |head| core::mem::replace(head, at));
         let cookie = self.next_cookie.max(FIRST);
         self.next_cookie = cookie + 1;
-        self.slots.push(Slot { cookie, hash, next, entry: Some((name, dentry)) });
+        self.slots.push(Slot { cookie, key, next, entry: Some((name, dentry)) });
         self.live += 1;
     }
 
     fn remove(&mut self, at: usize) -> Option<Arc<Dentry>> {
         let slot = self.slots.get_mut(at)?;
         let (_, dentry) = slot.entry.take()?;
-        let (hash, next) = (slot.hash, slot.next);
+        let (index, next) = (slot.key.index(), slot.next);
         self.live -= 1;
         let mask = self.heads.len().wrapping_sub(1);
-        if let Some(head) = self.heads.get_mut(hash as usize & mask) {
+        if let Some(head) = self.heads.get_mut(index & mask) {
             if *head as usize == at {
                 *head = next;
             } else {
@@ -134,13 +148,6 @@ impl Table {
             self.heads.fill(NONE);
         }
         Some(dentry)
-    }
-}
-
-impl Slot {
-    #[inline]
-    fn is(&self, hash: u32, name: &[u8]) -> bool {
-        self.hash == hash && self.entry.as_ref().is_some_and(|(n, _)| **n == *name)
     }
 }
 
@@ -188,18 +195,23 @@ impl Directory {
 
     /// The entry in the table.
     #[inline]
-    pub(crate) fn find(&self, hash: u32, name: &[u8]) -> Option<Arc<Dentry>> {
+    pub(crate) fn find(&self, key: &NameKey, name: &[u8]) -> Option<Arc<Dentry>> {
         let table = self.table.lock();
-        let slot = table.slots.get(table.find(hash, name)?)?;
+        let slot = table.slots.get(table.find(key, name)?)?;
         slot.entry.as_ref().map(|(_, dentry)| dentry.clone())
     }
 
     /// The entry in the table, or one made for the occasion.
     #[inline]
-    pub(crate) fn lookup(&self, parent: &Arc<Dentry>, hash: u32, name: &[u8]) -> Result<Option<Arc<Dentry>>> {
-        if let Some(found) = self.find(hash, name) {
-            return Ok(Some(found));
+    pub(crate) fn lookup(&self, parent: &Arc<Dentry>, key: &NameKey, name: &[u8]) -> Result<Option<Arc<Dentry>>> {
+        match self.find(key, name) {
+            None => self.make_up(parent, name),
+            found => Ok(found),
         }
+    }
+
+    #[inline(never)]
+    fn make_up(&self, parent: &Arc<Dentry>, name: &[u8]) -> Result<Option<Arc<Dentry>>> {
         match self.ops() {
             None => Ok(None),
             Some(ops) => Ok(Some(Dentry::child(parent, Arc::from(name), ops.lookup(name)?))),
@@ -237,24 +249,24 @@ impl Directory {
     }
 
     /// Enters `dentry`; the name is not there yet. Under the tree lock.
-    pub(crate) fn insert(&self, hash: u32, name: Arc<[u8]>, dentry: Arc<Dentry>) -> Result<()> {
+    pub(crate) fn insert(&self, key: &NameKey, name: Arc<[u8]>, dentry: Arc<Dentry>) -> Result<()> {
         let mut table = self.table.lock();
         table.reserve()?;
-        table.push(hash, name, dentry);
+        table.push(*key, name, dentry);
         Ok(())
     }
 
     /// Takes the entry out. Under the tree lock.
-    pub(crate) fn remove(&self, hash: u32, name: &[u8]) -> Option<Arc<Dentry>> {
+    pub(crate) fn remove(&self, key: &NameKey, name: &[u8]) -> Option<Arc<Dentry>> {
         let mut table = self.table.lock();
-        let at = table.find(hash, name)?;
+        let at = table.find(key, name)?;
         table.remove(at)
     }
 
     /// Puts another entry under a name that is there; gives the old one. Under the tree lock.
-    pub(crate) fn replace(&self, hash: u32, name: &[u8], dentry: Arc<Dentry>) -> Option<Arc<Dentry>> {
+    pub(crate) fn replace(&self, key: &NameKey, name: &[u8], dentry: Arc<Dentry>) -> Option<Arc<Dentry>> {
         let mut table = self.table.lock();
-        let at = table.find(hash, name)?;
+        let at = table.find(key, name)?;
         let (_, slot) = table.slots.get_mut(at)?.entry.as_mut()?;
         Some(core::mem::replace(slot, dentry))
     }
@@ -302,28 +314,6 @@ impl Directory {
     }
 }
 
-/// The hash of a name, a step a byte: the walk computes it while it looks for the slash.
-#[derive(Clone, Copy)]
-pub(crate) struct NameHash(u64);
-
-impl NameHash {
-    pub const NEW: Self = Self(0xcbf2_9ce4_8422_2325);
-
-    #[inline]
-    pub fn push(self, byte: u8) -> Self {
-        Self((self.0 ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3))
-    }
-
-    #[inline]
-    pub fn finish(self) -> u32 {
-        (self.0 ^ self.0 >> 29) as u32
-    }
-
-    pub fn of(name: &[u8]) -> u32 {
-        name.iter().fold(Self::NEW, |hash, byte| hash.push(*byte)).finish()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -337,7 +327,7 @@ mod tests {
         for i in 0..1000 {
             let name: Arc<[u8]> = Arc::from(name(i));
             let dentry = Dentry::child(&root, name.clone(), plain_inode(i));
-            dir.insert(NameHash::of(&name), name, dentry).unwrap();
+            dir.insert(&NameKey::of(&name), name, dentry).unwrap();
         }
         let mut seen = std::vec::Vec::new();
         let mut position = 0;
@@ -354,11 +344,11 @@ mod tests {
             }
             for (ino, n) in some {
                 assert_eq!(n, name(ino));
-                assert!(dir.remove(NameHash::of(&n), &n).is_some());
-                assert!(dir.find(NameHash::of(&n), &n).is_none());
+                assert!(dir.remove(&NameKey::of(&n), &n).is_some());
+                assert!(dir.find(&NameKey::of(&n), &n).is_none());
                 if ino % 100 == 99 {
                     let late: Arc<[u8]> = Arc::from(std::format!("late{ino}").into_bytes());
-                    dir.insert(NameHash::of(&late), late.clone(), Dentry::child(&root, late, plain_inode(9000)))
+                    dir.insert(&NameKey::of(&late), late.clone(), Dentry::child(&root, late, plain_inode(9000)))
                         .unwrap();
                 }
                 if ino < 1000 {
@@ -371,6 +361,6 @@ mod tests {
         }
         assert_eq!(seen, (0..1000).collect::<std::vec::Vec<_>>());
         assert_eq!(dir.len(), 10);
-        assert!(dir.find(NameHash::of(b"late99"), b"late99").is_some());
+        assert!(dir.find(&NameKey::of(b"late99"), b"late99").is_some());
     }
 }

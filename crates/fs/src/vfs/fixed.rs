@@ -7,7 +7,7 @@ use uapi::fs::{S_IFDIR, S_IFREG};
 use uapi::{Errno, Result};
 
 use crate::text::{Content, TextNode};
-use crate::vfs::dir::NameHash;
+use crate::vfs::name_key::NameKey;
 use crate::vfs::{Dentry, Inode, Node, SuperBlock, TREE};
 
 /// Enters what `build` makes at `path`, relative to the root of `sb`; missing directories are made. An entry that is
@@ -18,10 +18,10 @@ pub(crate) fn enter(sb: &SuperBlock, path: &str, build: impl FnOnce(&SuperBlock)
     let mut parts = path.split('/').filter(|part| !part.is_empty()).peekable();
     let _tree = TREE.lock();
     while let Some(part) = parts.next() {
-        let hash = NameHash::of(part.as_bytes());
+        let key = NameKey::of(part.as_bytes());
         let table = dir.inode().dir().ok_or(Errno::ENOTDIR)?;
         let last = parts.peek().is_none();
-        if let Some(below) = table.find(hash, part.as_bytes()) {
+        if let Some(below) = table.find(&key, part.as_bytes()) {
             if !last {
                 dir = below;
                 continue;
@@ -29,7 +29,7 @@ pub(crate) fn enter(sb: &SuperBlock, path: &str, build: impl FnOnce(&SuperBlock)
             if below.inode().is_dir() {
                 return Err(Errno::EISDIR);
             }
-            table.remove(hash, part.as_bytes());
+            table.remove(&key, part.as_bytes());
         }
         let inode = match build.take_if(|_| last) {
             Some(build) => build(sb),
@@ -40,7 +40,7 @@ pub(crate) fn enter(sb: &SuperBlock, path: &str, build: impl FnOnce(&SuperBlock)
         }
         let name: Arc<[u8]> = Arc::from(part.as_bytes());
         let below = Dentry::child(&dir, name.clone(), inode);
-        table.insert(hash, name, below.clone())?;
+        table.insert(&key, name, below.clone())?;
         dir = below;
     }
     Ok(())

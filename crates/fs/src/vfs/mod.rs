@@ -15,6 +15,7 @@ mod dir;
 pub(crate) mod fixed;
 mod inode;
 mod mount;
+mod name_key;
 mod names;
 mod open;
 mod perm;
@@ -40,7 +41,7 @@ pub use walk::{chdir, chroot, fchdir, getcwd, resolve};
 
 /// What a file system needs that fills directories itself.
 pub(crate) mod dir_entry {
-    pub(crate) use super::dir::NameHash;
+    pub(crate) use super::name_key::NameKey;
     pub(crate) use super::names::{is_name, node_of};
 }
 

@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use hal::sync::SpinLock;
 use uapi::fs::{
@@ -31,6 +31,8 @@ pub struct Mount {
     root: Arc<Dentry>,
     flags: AtomicU64,
     at: SpinLock<Option<Path>>,
+    /// [`spot`] of `at`; of a mount in [`MOUNTS`] it changes under that lock.
+    spot: (AtomicUsize, AtomicUsize),
     source: Box<[u8]>,
 }
 
@@ -42,7 +44,7 @@ impl Mount {
         static NEXT: AtomicU32 = AtomicU32::new(1);
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
         let flags = AtomicU64::new(flags & KEPT | MS_RELATIME);
-        Arc::new(Self { id, sb, root, flags, at: SpinLock::new(None), source: source.into() })
+        Arc::new(Self { id, sb, root, flags, at: SpinLock::new(None), spot: Default::default(), source: source.into() })
     }
 
     /// A file system outside the tree, for what the kernel alone looks at.
@@ -73,6 +75,18 @@ impl Mount {
         self.at.lock().clone()
     }
 
+    fn spot(&self) -> (usize, usize) {
+        (self.spot.0.load(Ordering::Relaxed), self.spot.1.load(Ordering::Relaxed))
+    }
+
+    /// Moves it, and gives the old place.
+    fn place(&self, at: Option<Path>) -> Option<Path> {
+        let (mount, dentry) = at.as_ref().map_or((0, 0), spot);
+        self.spot.0.store(mount, Ordering::Relaxed);
+        self.spot.1.store(dentry, Ordering::Relaxed);
+        core::mem::replace(&mut *self.at.lock(), at)
+    }
+
     /// What was mounted, as the program said.
     pub fn source(&self) -> &[u8] {
         &self.source
@@ -95,8 +109,8 @@ impl Path {
     fn topmost_slow(mut self) -> Path {
         let mounts = MOUNTS.lock();
         while self.dentry.is_mountpoint() {
-            let over = mounts.iter().rev().find(|m| m.at.lock().as_ref().is_some_and(|at| at.same(&self)));
-            match over {
+            let here = spot(&self);
+            match mounts.iter().rev().find(|mount| mount.spot() == here) {
                 Some(mount) => self = Path { mount: mount.clone(), dentry: mount.root.clone() },
                 None => break,
             }
@@ -105,11 +119,16 @@ impl Path {
     }
 }
 
+/// A place by the addresses of its parts, for quick comparison.
+fn spot(at: &Path) -> (usize, usize) {
+    (Arc::as_ptr(&at.mount).addr(), Arc::as_ptr(&at.dentry).addr())
+}
+
 fn attach(mount: &Arc<Mount>, at: Path) -> Result<()> {
     let mut mounts = MOUNTS.lock();
     mounts.try_reserve(1).map_err(|_| Errno::ENOMEM)?;
     at.dentry.mounted();
-    *mount.at.lock() = Some(at);
+    mount.place(Some(at));
     mounts.push(mount.clone());
     Ok(())
 }
@@ -223,7 +242,7 @@ fn move_mount(from: Path, at: Path) -> Result<()> {
     }
     let mounts = MOUNTS.lock();
     at.dentry.mounted();
-    *from.mount.at.lock() = Some(at);
+    let _ = from.mount.place(Some(at));
     drop(mounts);
     old.dentry.unmounted();
     Ok(())
@@ -265,7 +284,7 @@ pub fn umount(who: &Caller<'_>, target: &[u8], flags: u32) -> Result<()> {
     let mut places = Vec::new();
     places.push(place);
     for mount in &gone {
-        let place = mount.at.lock().take();
+        let place = mount.place(None);
         if let Some(place) = place {
             place.dentry.unmounted();
             places.push(place);

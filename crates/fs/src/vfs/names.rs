@@ -24,7 +24,7 @@ fn make(
 ) -> Result<()> {
     let mut walk = Walk::new(who, dirfd, path)?;
     let last = walk.walk_to_last()?;
-    let Last::Name { hash, slash, .. } = last else { return Err(Errno::EEXIST) };
+    let Last::Name { slash, .. } = last else { return Err(Errno::EEXIST) };
     if walk.entry(last)?.is_some() {
         return Err(Errno::EEXIST);
     }
@@ -39,13 +39,13 @@ fn make(
     if table.is_dead() {
         return Err(Errno::ENOENT);
     }
-    if table.find(hash, &name).is_some() {
+    if table.find(walk.key(), &name).is_some() {
         return Err(Errno::EEXIST);
     }
     // From here on only `build` can fail, and it fails before it changes anything.
     table.reserve()?;
     let dentry = Dentry::child(&dir.dentry, name.clone(), build(dir)?);
-    table.insert(hash, name, dentry)?;
+    table.insert(walk.key(), name, dentry)?;
     if as_dir {
         dir.inode().link_added();
     }
@@ -154,7 +154,7 @@ pub fn rmdir(who: &Caller<'_>, dirfd: i32, path: &[u8]) -> Result<()> {
 fn remove(who: &Caller<'_>, dirfd: i32, path: &[u8], as_dir: bool) -> Result<()> {
     let mut walk = Walk::new(who, dirfd, path)?;
     let last = walk.walk_to_last()?;
-    let Last::Name { hash, slash, .. } = last else {
+    let Last::Name { slash, .. } = last else {
         return Err(match last {
             _ if !as_dir => Errno::EISDIR,
             Last::Dot => Errno::EINVAL,
@@ -168,9 +168,9 @@ fn remove(who: &Caller<'_>, dirfd: i32, path: &[u8], as_dir: bool) -> Result<()>
         return Err(Errno::EPERM);
     }
     let table = dir.inode().dir().ok_or(Errno::ENOTDIR)?;
-    let name = walk.name(last);
+    let (key, name) = (walk.key(), walk.name(last));
     let tree = TREE.lock();
-    let victim = table.find(hash, name).ok_or(Errno::ENOENT)?;
+    let victim = table.find(key, name).ok_or(Errno::ENOENT)?;
     let inode = victim.inode();
     if slash && !as_dir {
         return Err(if inode.is_dir() { Errno::EISDIR } else { Errno::ENOTDIR });
@@ -183,7 +183,7 @@ fn remove(who: &Caller<'_>, dirfd: i32, path: &[u8], as_dir: bool) -> Result<()>
     } else {
         inode.link_removed();
     }
-    let entry = table.remove(hash, name);
+    let entry = table.remove(key, name);
     victim.set_unlinked(true);
     inode.changed();
     dir.inode().modified();

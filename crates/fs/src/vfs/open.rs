@@ -86,7 +86,6 @@ pub fn open_with(who: &Caller<'_>, dirfd: i32, path: &[u8], flags: u32, mode: u3
 
 /// Makes the regular file that was not found. `None`: somebody else just made something of that name.
 fn create(who: &Caller<'_>, walk: &Walk<'_>, last: Last, mode: u32) -> Result<Option<Path>> {
-    let Last::Name { hash, .. } = last else { return Err(Errno::EISDIR) };
     let dir = walk.here();
     match may_create(who.cred, dir) {
         // What a file system without creation says to open(2).
@@ -103,10 +102,10 @@ fn create(who: &Caller<'_>, walk: &Walk<'_>, last: Last, mode: u32) -> Result<Op
     if table.is_dead() {
         return Err(Errno::ENOENT);
     }
-    if table.find(hash, &name).is_some() {
+    if table.find(walk.key(), &name).is_some() {
         return Ok(None);
     }
-    table.insert(hash, name, dentry.clone())?;
+    table.insert(walk.key(), name, dentry.clone())?;
     dir.inode().modified();
     Ok(Some(Path { mount: dir.mount.clone(), dentry }))
 }

@@ -5,6 +5,7 @@ use alloc::sync::Arc;
 use uapi::open::{RENAME_EXCHANGE, RENAME_NOREPLACE, W_OK};
 use uapi::{Errno, Result};
 
+use crate::vfs::name_key::NameKey;
 use crate::vfs::perm::{may_create, may_delete};
 use crate::vfs::walk::{Last, Walk};
 use crate::vfs::{Caller, Dentry, Directory, Path, TREE};
@@ -14,15 +15,15 @@ struct Side<'a> {
     dir: &'a Path,
     table: &'a Directory,
     name: &'a [u8],
-    hash: u32,
+    key: &'a NameKey,
     slash: bool,
 }
 
 fn side<'a>(walk: &'a Walk<'_>, last: Last) -> Result<Side<'a>> {
-    let Last::Name { hash, slash, .. } = last else { return Err(Errno::EBUSY) };
+    let Last::Name { slash, .. } = last else { return Err(Errno::EBUSY) };
     let dir = walk.here();
     let table = dir.inode().dir().ok_or(Errno::ENOTDIR)?;
-    Ok(Side { dir, table, name: walk.name(last), hash, slash })
+    Ok(Side { dir, table, name: walk.name(last), key: walk.key(), slash })
 }
 
 /// renameat2(2) with `RENAME_NOREPLACE` and `RENAME_EXCHANGE`.
@@ -44,7 +45,7 @@ pub fn rename(who: &Caller<'_>, olddir: i32, old: &[u8], newdir: i32, new: &[u8]
     };
     from.dir.mount.writable()?;
     if from.dir.mount.sb().fs.fixed.is_some() {
-        from.table.lookup(&from.dir.dentry, from.hash, from.name)?.ok_or(Errno::ENOENT)?;
+        from.table.lookup(&from.dir.dentry, from.key, from.name)?.ok_or(Errno::ENOENT)?;
         return Err(Errno::EPERM);
     }
     let tree = TREE.lock();
@@ -56,8 +57,8 @@ pub fn rename(who: &Caller<'_>, olddir: i32, old: &[u8], newdir: i32, new: &[u8]
 /// The rename itself; gives what was replaced, to be dropped without the lock.
 fn locked(who: &Caller<'_>, from: &Side<'_>, to: &Side<'_>, flags: u32) -> Result<Option<Arc<Dentry>>> {
     let exchange = flags & RENAME_EXCHANGE != 0;
-    let moved = from.table.find(from.hash, from.name).ok_or(Errno::ENOENT)?;
-    let target = to.table.find(to.hash, to.name);
+    let moved = from.table.find(from.key, from.name).ok_or(Errno::ENOENT)?;
+    let target = to.table.find(to.key, to.name);
     match (&target, flags) {
         (Some(_), RENAME_NOREPLACE) => return Err(Errno::EEXIST),
         (None, RENAME_EXCHANGE) => return Err(Errno::ENOENT),
@@ -135,8 +136,8 @@ fn locked(who: &Caller<'_>, from: &Side<'_>, to: &Side<'_>, flags: u32) -> Resul
 
 fn insert(from: &Side<'_>, to: &Side<'_>, moved: &Arc<Dentry>) -> Result<()> {
     let name: Arc<[u8]> = Arc::from(to.name);
-    to.table.insert(to.hash, name.clone(), moved.clone())?;
-    from.table.remove(from.hash, from.name);
+    to.table.insert(to.key, name.clone(), moved.clone())?;
+    from.table.remove(from.key, from.name);
     moved.set_place(to.dir.dentry.clone(), name);
     Ok(())
 }
@@ -149,8 +150,8 @@ fn replace(from: &Side<'_>, to: &Side<'_>, moved: &Arc<Dentry>, target: Arc<Dent
     } else {
         inode.link_removed();
     }
-    to.table.replace(to.hash, to.name, moved.clone());
-    from.table.remove(from.hash, from.name);
+    to.table.replace(to.key, to.name, moved.clone());
+    from.table.remove(from.key, from.name);
     moved.set_place(to.dir.dentry.clone(), target.name());
     target.set_unlinked(true);
     inode.changed();
@@ -161,6 +162,6 @@ fn swap(from: &Side<'_>, to: &Side<'_>, moved: Arc<Dentry>, target: Arc<Dentry>)
     let (old_name, new_name) = (moved.name(), target.name());
     moved.set_place(to.dir.dentry.clone(), new_name);
     target.set_place(from.dir.dentry.clone(), old_name);
-    from.table.replace(from.hash, from.name, target);
-    to.table.replace(to.hash, to.name, moved);
+    from.table.replace(from.key, from.name, target);
+    to.table.replace(to.key, to.name, moved);
 }

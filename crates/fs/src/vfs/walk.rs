@@ -12,7 +12,7 @@ use uapi::{Errno, Result};
 
 use crate::cred::cap;
 use crate::file::File;
-use crate::vfs::dir::NameHash;
+use crate::vfs::name_key::NameKey;
 use crate::vfs::{Caller, Dentry, Inode, Node, Path};
 
 /// The last component of a path.
@@ -28,7 +28,6 @@ pub(crate) enum Last {
     Name {
         start: usize,
         end: usize,
-        hash: u32,
         /// Slashes come after it: it must be a directory.
         slash: bool,
     },
@@ -40,6 +39,8 @@ pub(crate) struct Walk<'a> {
     /// The text once a link was followed.
     expanded: Option<Vec<u8>>,
     at: usize,
+    /// The component before `at`.
+    key: NameKey,
     cur: Path,
     /// The root for `..` and absolute links; fetched when first needed.
     root: Option<Path>,
@@ -74,7 +75,18 @@ impl<'a> Walk<'a> {
         } else {
             who.base(dirfd)?
         };
-        Ok(Self { who, given: path, expanded: None, at: 0, cur, root, links: 0, rules, file: None })
+        Ok(Self {
+            who,
+            given: path,
+            expanded: None,
+            at: 0,
+            key: NameKey::EMPTY,
+            cur,
+            root,
+            links: 0,
+            rules,
+            file: None,
+        })
     }
 
     pub fn text(&self) -> &[u8] {
@@ -86,6 +98,11 @@ impl<'a> Walk<'a> {
             Last::Name { start, end, .. } => self.text().get(start..end).unwrap_or_default(),
             _ => b".",
         }
+    }
+
+    /// The name of the last component, for look-up.
+    pub fn key(&self) -> &NameKey {
+        &self.key
     }
 
     /// Where the walk stands: before the last component, its directory.
@@ -107,38 +124,36 @@ impl<'a> Walk<'a> {
         self.root.get_or_insert_with(|| who.fs.root())
     }
 
-    /// The next component and the position behind it and its slashes.
+    /// Reads the next component into [`Walk::key`] and goes behind it and its slashes.
     #[inline]
-    fn component(&self) -> Result<(Last, usize)> {
-        let rest = self.text().get(self.at..).unwrap_or_default();
+    fn component(&mut self) -> Result<Last> {
+        let text = self.text();
+        let rest = text.get(self.at..).unwrap_or_default();
         let slashes = rest.iter().take_while(|byte| **byte == b'/').count();
-        let rest = rest.get(slashes..).unwrap_or_default();
-        let mut hash = NameHash::NEW;
-        let mut len = 0;
-        for byte in rest {
-            if *byte == b'/' {
-                break;
-            }
-            hash = hash.push(*byte);
-            len += 1;
+        let name = rest.get(slashes..).unwrap_or_default();
+        let key = NameKey::scan(name);
+        let len = key.len();
+        if len > NAME_MAX {
+            return Err(Errno::ENAMETOOLONG);
         }
-        let (start, end) = (self.at + slashes, self.at + slashes + len);
-        let (name, rest) = rest.split_at_checked(len).unwrap_or_default();
-        let behind = end + rest.iter().take_while(|byte| **byte == b'/').count();
-        let last = match name {
-            b"" => Last::Here,
-            b"." => Last::Dot,
-            b".." => Last::DotDot,
-            name if name.len() > NAME_MAX => return Err(Errno::ENAMETOOLONG),
-            _ => Last::Name { start, end, hash: hash.finish(), slash: behind > end },
+        let start = self.at + slashes;
+        let end = start + len;
+        let behind = end + name.iter().skip(len).take_while(|byte| **byte == b'/').count();
+        let last = match (len, name) {
+            (0, _) => Last::Here,
+            (1, [b'.', ..]) => Last::Dot,
+            (2, [b'.', b'.', ..]) => Last::DotDot,
+            _ => Last::Name { start, end, slash: behind > end },
         };
-        Ok((last, behind))
+        self.key = key;
+        self.at = behind;
+        Ok(last)
     }
 
     /// Walks on to the last component and says what it is; [`Walk::here`] is then its directory, which may be searched.
     pub fn walk_to_last(&mut self) -> Result<Last> {
         loop {
-            let (last, behind) = self.component()?;
+            let last = self.component()?;
             if last == Last::Here {
                 return Ok(Last::Here);
             }
@@ -149,9 +164,7 @@ impl<'a> Walk<'a> {
             if !inode.permits(self.who.cred, X_OK) {
                 return Err(Errno::EACCES);
             }
-            let done = behind == self.text().len();
-            self.at = behind;
-            if done {
+            if self.at >= self.text().len() {
                 return Ok(last);
             }
             match last {
@@ -199,10 +212,10 @@ impl<'a> Walk<'a> {
 
     /// The entry of the last component, not through what is mounted on it.
     pub fn entry(&self, last: Last) -> Result<Option<Arc<Dentry>>> {
-        let Last::Name { start, end, hash, .. } = last else { return Ok(Some(self.cur.dentry.clone())) };
+        let Last::Name { start, end, .. } = last else { return Ok(Some(self.cur.dentry.clone())) };
         let name = self.text().get(start..end).unwrap_or_default();
         let Some(dir) = self.cur.inode().dir() else { return Err(Errno::ENOTDIR) };
-        dir.lookup(&self.cur.dentry, hash, name)
+        dir.lookup(&self.cur.dentry, &self.key, name)
     }
 
     /// The place of the last component, through mounts.
