@@ -33,11 +33,13 @@ pub(crate) enum Last {
     },
 }
 
+const NAME_TOO_LONG: usize = NAME_MAX + 1;
+
 pub(crate) struct Walk<'a> {
     who: &'a Caller<'a>,
     given: &'a [u8],
     /// The text once a link was followed.
-    expanded: Option<Vec<u8>>,
+    expanded: Option<Arc<Vec<u8>>>,
     at: usize,
     /// The component before `at`.
     key: NameKey,
@@ -90,7 +92,7 @@ impl<'a> Walk<'a> {
     }
 
     pub fn text(&self) -> &[u8] {
-        self.expanded.as_deref().unwrap_or(self.given)
+        self.expanded.as_ref().map_or(self.given, |text| text)
     }
 
     pub fn name(&self, last: Last) -> &[u8] {
@@ -124,72 +126,83 @@ impl<'a> Walk<'a> {
         self.root.get_or_insert_with(|| who.fs.root())
     }
 
-    /// Reads the next component into [`Walk::key`] and goes behind it and its slashes.
-    #[inline]
-    fn component(&mut self) -> Result<Last> {
-        let text = self.text();
-        let rest = text.get(self.at..).unwrap_or_default();
-        let slashes = rest.iter().take_while(|byte| **byte == b'/').count();
-        let name = rest.get(slashes..).unwrap_or_default();
-        let key = NameKey::scan(name);
-        let len = key.len();
-        if len > NAME_MAX {
-            return Err(Errno::ENAMETOOLONG);
-        }
-        let start = self.at + slashes;
-        let end = start + len;
-        let behind = end + name.iter().skip(len).take_while(|byte| **byte == b'/').count();
-        let last = match (len, name) {
-            (0, _) => Last::Here,
-            (1, [b'.', ..]) => Last::Dot,
-            (2, [b'.', b'.', ..]) => Last::DotDot,
-            _ => Last::Name { start, end, slash: behind > end },
-        };
-        self.key = key;
-        self.at = behind;
-        Ok(last)
-    }
-
     /// Walks on to the last component and says what it is; [`Walk::here`] is then its directory, which may be searched.
     pub fn walk_to_last(&mut self) -> Result<Last> {
         loop {
-            let last = self.component()?;
-            if last == Last::Here {
-                return Ok(Last::Here);
+            // The text is not borrowed from `self` while the walk changes it.
+            let last = match self.expanded.clone() {
+                None => self.walk_text(self.given)?,
+                Some(text) => self.walk_text(&text)?,
+            };
+            if let Some(last) = last {
+                return Ok(last);
+            }
+        }
+    }
+
+    /// Walks on in `text` from position `at`: to its last component, or (`None`) to a link that gives another text.
+    fn walk_text(&mut self, text: &[u8]) -> Result<Option<Last>> {
+        let mut rest = text.get(self.at..).unwrap_or_default();
+        while let [b'/', behind @ ..] = rest {
+            rest = behind;
+        }
+        loop {
+            let key = NameKey::scan(rest);
+            let len = key.len();
+            let start = text.len() - rest.len();
+            let kind = match (len, rest) {
+                (0, _) => return Ok(Some(Last::Here)),
+                (1, [b'.', ..]) => Last::Dot,
+                (2, [b'.', b'.', ..]) => Last::DotDot,
+                (NAME_TOO_LONG.., _) => return Err(Errno::ENAMETOOLONG),
+                _ => Last::Name { start, end: start + len, slash: rest.len() > len },
+            };
+            rest = rest.get(len..).unwrap_or_default();
+            while let [b'/', behind @ ..] = rest {
+                rest = behind;
             }
             let inode = self.cur.inode();
-            if !inode.is_dir() {
-                return Err(Errno::ENOTDIR);
-            }
+            let Some(dir) = inode.dir() else { return Err(Errno::ENOTDIR) };
             if !inode.permits(self.who.cred, X_OK) {
                 return Err(Errno::EACCES);
             }
-            if self.at >= self.text().len() {
-                return Ok(last);
+            if rest.is_empty() {
+                self.key = key;
+                self.at = text.len();
+                return Ok(Some(kind));
             }
-            match last {
-                Last::DotDot => self.up()?,
-                Last::Name { .. } => {
-                    let next = self.entry(last)?.ok_or(Errno::ENOENT)?;
-                    self.enter(next, true)?;
+            match kind {
+                Last::Name { start, end, .. } => {
+                    let name = text.get(start..end).unwrap_or_default();
+                    let next = dir.lookup(&self.cur.dentry, &key, name)?.ok_or(Errno::ENOENT)?;
+                    if next.inode().is_symlink() {
+                        self.at = text.len() - rest.len();
+                        let given = self.expanded.is_none();
+                        self.follow(next.inode())?;
+                        // A made-up link leads elsewhere in the same text, another begins a new one.
+                        if !given || self.expanded.is_some() {
+                            return Ok(None);
+                        }
+                    } else {
+                        self.enter(next)?;
+                    }
                 }
+                Last::DotDot => self.up()?,
                 _ => {}
             }
         }
     }
 
-    /// Goes to an entry of where the walk stands, through what is mounted there and if `follow` through links.
+    /// Goes to an entry of where the walk stands, through what is mounted there.
     #[inline]
-    fn enter(&mut self, next: Arc<Dentry>, follow: bool) -> Result<()> {
-        if next.is_mountpoint() {
-            let next = Path { mount: self.cur.mount.clone(), dentry: next }.topmost();
-            self.crosses(&next)?;
-            self.cur = next;
-        } else if next.inode().is_symlink() && follow {
-            self.follow(next.inode())?;
-        } else {
+    fn enter(&mut self, next: Arc<Dentry>) -> Result<()> {
+        if !next.is_mountpoint() {
             self.cur.dentry = next;
+            return Ok(());
         }
+        let next = Path { mount: self.cur.mount.clone(), dentry: next }.topmost();
+        self.crosses(&next)?;
+        self.cur = next;
         Ok(())
     }
 
@@ -282,7 +295,7 @@ impl<'a> Walk<'a> {
         expanded.try_reserve_exact(target.len() + rest.len()).map_err(|_| Errno::ENOMEM)?;
         expanded.extend_from_slice(target);
         expanded.extend_from_slice(rest);
-        self.expanded = Some(expanded);
+        self.expanded = Some(Arc::new(expanded));
         self.at = 0;
         Ok(())
     }
@@ -304,7 +317,7 @@ impl<'a> Walk<'a> {
                         }
                         continue;
                     }
-                    self.enter(next, false)?;
+                    self.enter(next)?;
                     return if slash && !self.cur.inode().is_dir() { Err(Errno::ENOTDIR) } else { Ok(()) };
                 }
             }
