@@ -5,13 +5,19 @@
 //! [`Report`]; the command that reads it uses the same types.
 #![forbid(unsafe_code)]
 
+mod block;
 mod counts;
 pub mod decode;
+mod hart;
 mod names;
 mod ras;
 mod report;
+mod slots;
+mod tally;
 
+pub use block::{Block, Blocks};
 pub use counts::{Counts, CsrCount, Event};
+pub use hart::{Hart, Machine, Open, Register, regions};
 pub use names::{csr_name, trap_name};
 pub use ras::Ras;
 pub use report::{Bucket, Cause, Context, Mode, Modes, Region, Report, Returns};

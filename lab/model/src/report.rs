@@ -127,6 +127,11 @@ pub enum Mode {
     Firmware,
 }
 
+impl Context {
+    /// All of them.
+    pub const ALL: [Context; 4] = [Context::Boot, Context::Call, Context::Fault, Context::Interrupt];
+}
+
 impl Mode {
     /// All of them, in order of privilege.
     pub const ALL: [Mode; 3] = [Mode::User, Mode::Kernel, Mode::Firmware];
