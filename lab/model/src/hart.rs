@@ -164,7 +164,7 @@ impl Hart {
         if id == 0 {
             return;
         }
-        if number % 2 == 0 {
+        if number.is_multiple_of(2) {
             open.region.store(id.into(), Relaxed);
             self.tally.begin(id);
         } else if open.close(id) {
@@ -250,7 +250,7 @@ impl Hart {
             Mode::Firmware => self.vectors[1],
         };
         let offset = block.pc.wrapping_sub(vector & !3);
-        offset == 0 || (vector & 3 == 1 && offset < 4 * slots::CAUSES as u64 && offset % 4 == 0)
+        offset == 0 || (vector & 3 == 1 && offset < 4 * slots::CAUSES as u64 && offset.is_multiple_of(4))
     }
 
     #[cold]
