@@ -12,6 +12,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use hal::addr::{PAGE_SIZE, UserAddr};
+use hal::mem::frame::is_low;
 use hal::sync::{SpinLock, WaitQueue};
 use hal::user::{InBuf, OutBuf, copy_out};
 use uapi::fs::{PIPE_BUF, S_IFIFO};
@@ -62,6 +63,9 @@ fn slots(pages: usize) -> Result<Box<[Option<Page>]>> {
 }
 
 fn new_page() -> Result<Page> {
+    if is_low() {
+        return Err(Errno::ENOMEM);
+    }
     let mut bytes = Vec::new();
     bytes.try_reserve_exact(PAGE_SIZE).map_err(|_| Errno::ENOMEM)?;
     bytes.resize(PAGE_SIZE, 0);
@@ -209,6 +213,9 @@ impl State {
 impl Pipe {
     /// A pipe that nobody has open. `ENOMEM`.
     pub fn new() -> Result<Arc<Self>> {
+        if is_low() {
+            return Err(Errno::ENOMEM);
+        }
         let state = State {
             pages: slots(DEFAULT_PAGES)?,
             spare: [const { None }; SPARES],

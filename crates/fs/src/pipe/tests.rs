@@ -13,6 +13,7 @@ fn pair() -> (Arc<File>, Arc<File>) {
 
 #[test]
 fn ends() {
+    let _memory = hal::mem::host::arena();
     let (r, w) = pair();
     assert_eq!(read(&r, 1).err(), Some(Errno::EAGAIN));
     assert_eq!(write(&r, b"x").err(), Some(Errno::EBADF));
@@ -34,6 +35,7 @@ fn ends() {
 
 #[test]
 fn small_writes_are_whole_and_large_ones_fill() {
+    let _memory = hal::mem::host::arena();
     let (r, w) = pair();
     assert_eq!(write(&w, &vec![1; 65536 - 100]), Ok(65536 - 100));
     assert_eq!(write(&w, &[2; 101]).err(), Some(Errno::EAGAIN), "no part of a small write");
@@ -47,6 +49,7 @@ fn small_writes_are_whole_and_large_ones_fill() {
 
 #[test]
 fn sizes() {
+    let _memory = hal::mem::host::arena();
     let (r, w) = pair();
     let pipe = r.as_pipe().unwrap();
     let user = Credentials::user(1, 1);
@@ -68,6 +71,7 @@ fn sizes() {
 
 #[test]
 fn a_bad_address_loses_nothing() {
+    let _memory = hal::mem::host::arena();
     let (r, w) = pair();
     let at = hal::user::host::install(100);
     assert_eq!(w.write(&mut InBuf::User(UserAddr(1), 10)).err(), Some(Errno::EFAULT));
@@ -96,6 +100,7 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #[test]
     fn a_pipe_is_a_queue(steps in proptest::collection::vec(step(), 1..100)) {
+        let _memory = hal::mem::host::arena();
         let (r, w) = pair();
         let mut queue = VecDeque::new();
         let mut capacity = 65536;

@@ -380,3 +380,21 @@ fn a_deep_file_system_is_torn_down_without_recursion() {
     assert_eq!(err(vfs::umount(&p.who(), b"/m", 0)), Some(Errno::EINVAL));
     vfs::chdir(&p.who(), b"/").unwrap();
 }
+
+#[test]
+fn names_end_when_only_the_reserve_is_left() {
+    let p = Process::new();
+    p.write_file("/f", "x").unwrap();
+    let mut frames = vec![];
+    while let Some(frame) = hal::mem::frame::Frame::alloc(hal::mem::frame::Kind::Anonymous) {
+        frames.push(frame);
+    }
+    assert_eq!(p.mkdir("/d").err(), Some(Errno::ENOSPC));
+    assert_eq!(p.open("/g", O_CREAT).err(), Some(Errno::ENOSPC));
+    assert_eq!(vfs::link(&p.who(), CWD, b"/f", CWD, b"/h", 0).err(), Some(Errno::ENOSPC));
+    assert!(crate::pipe::pipe2(&p.cred, 0).is_err());
+    assert!(vfs::rename(&p.who(), CWD, b"/f", CWD, b"/i", 0).is_err());
+    assert_eq!(p.read_file("/f").unwrap(), "x");
+    drop(frames);
+    p.mkdir("/d").unwrap();
+}

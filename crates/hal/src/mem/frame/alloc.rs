@@ -68,6 +68,16 @@ static FREE_FRAMES: AtomicUsize = AtomicUsize::new(0);
 static TOTAL: AtomicUsize = AtomicUsize::new(0);
 static IN_USE: [AtomicUsize; KINDS] = [const { AtomicUsize::new(0) }; KINDS];
 
+/// Free frames at which only the reserve is left; written by [`init`] alone.
+static LOW: AtomicUsize = AtomicUsize::new(0);
+
+/// Whether only the reserve is left. Whoever makes small kernel objects that programs can ask for without end (names of
+/// files, pages of pipes) stops then: the reserve is for calls that have begun.
+#[inline]
+pub fn is_low() -> bool {
+    FREE_FRAMES.load(Ordering::Relaxed) <= LOW.load(Ordering::Relaxed)
+}
+
 /// Memory in pages, by use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stats {
@@ -157,6 +167,7 @@ pub unsafe fn init(free: &[(PhysAddr, usize)], reserved: &[(PhysAddr, usize)]) {
     let mut allocator = ALLOCATOR.lock();
     allocator.ranges = ranges;
     allocator.reserve = (total / 128).clamp(32, 1024).min(total / 4);
+    LOW.store(allocator.reserve, Ordering::Relaxed);
     TOTAL.store(total, Ordering::Relaxed);
     FREE_FRAMES.store(total, Ordering::Relaxed);
     drop(allocator);

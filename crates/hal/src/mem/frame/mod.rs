@@ -17,7 +17,7 @@ mod meta;
 use core::num::NonZeroU32;
 use core::sync::atomic::{Ordering, fence};
 
-pub use alloc::{Stats, init, is_reserved, stats};
+pub use alloc::{Stats, init, is_low, is_reserved, stats};
 pub use batch::FrameBatch;
 pub use block::Block;
 pub use meta::Kind;
