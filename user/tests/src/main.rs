@@ -10,6 +10,8 @@ mod copies;
 #[cfg(target_os = "none")]
 mod entry;
 #[cfg(target_os = "none")]
+mod files;
+#[cfg(target_os = "none")]
 mod floats;
 #[cfg(target_os = "none")]
 mod memory;
@@ -23,6 +25,8 @@ mod registers;
 mod signals;
 #[cfg(target_os = "none")]
 mod start;
+#[cfg(target_os = "none")]
+mod system;
 #[cfg(target_os = "none")]
 mod threads;
 #[cfg(target_os = "none")]
@@ -60,6 +64,9 @@ fn run(args: rt::Args) -> u8 {
         threads::TESTS,
         processes::TESTS,
         time::TESTS,
+        files::TESTS,
+        files::names::TESTS,
+        system::TESTS,
     ];
     let lacking = if entry::is_linux() { &[] } else { LACKING };
     rt::tap::run(GROUPS, lacking, args)
