@@ -6,6 +6,7 @@
 use fdt_raw::{Fdt, Node};
 
 use crate::hart::MAX_HARTS;
+use crate::isa::{self, Blocks, Isa};
 use crate::sync::Once;
 
 /// Most separate ranges of memory, and of reserved memory, that are looked at.
@@ -75,30 +76,16 @@ impl Ranges {
 pub struct HartInfo {
     /// The firmware's id.
     pub id: usize,
-    /// `riscv,isa-base`, such as `rv64i`.
-    pub isa_base: &'static str,
-    /// `riscv,isa-extensions`: the names, each ending in NUL.
-    pub isa_extensions: &'static [u8],
-    /// `riscv,isa`, the older string.
-    pub isa: &'static str,
+    /// The extensions that programs may rely on.
+    pub isa: Isa,
     /// `mmu-type`, such as `riscv,sv57`.
     pub mmu: &'static str,
     /// First `compatible` string.
     pub compatible: &'static str,
-    /// Cache-block size of `cbo.zero` in bytes, 0 if the tree does not tell.
-    pub cboz_block: usize,
+    /// Cache-block sizes.
+    pub blocks: Blocks,
     /// phandle of the hart's interrupt controller.
     pub intc: u32,
-}
-
-impl HartInfo {
-    /// True when the tree lists the multi-letter extension `name` (lower case) for this hart.
-    pub fn has(&self, name: &str) -> bool {
-        if !self.isa_extensions.is_empty() {
-            return self.isa_extensions.split(|&b| b == 0).any(|e| e == name.as_bytes());
-        }
-        self.isa.split('_').skip(1).any(|e| e == name)
-    }
 }
 
 /// A device with registers and an interrupt.
@@ -172,6 +159,11 @@ impl BootInfo {
     /// The harts in use, the boot hart first.
     pub fn harts(&self) -> &[HartInfo] {
         &self.harts[..self.hart_count]
+    }
+
+    /// The extensions that all harts have.
+    pub fn common_isa(&self) -> Isa {
+        self.harts().iter().map(|hart| hart.isa).reduce(Isa::and).unwrap_or_default()
     }
 
     /// Value of `name=value` on the command line, or `Some("")` for a bare `name`.
@@ -281,7 +273,7 @@ pub fn parse(tree: &Fdt<'static>, boot_hart: usize) -> Result<BootInfo, &'static
     if info.timebase == 0 {
         return Err("no timebase-frequency");
     }
-    info.sstc = info.harts().iter().all(|h| h.has("sstc"));
+    info.sstc = info.harts().iter().all(|h| h.isa.has("sstc"));
     info.reserved.push(info.initrd);
     Ok(info)
 }
@@ -333,14 +325,19 @@ fn chosen(node: &Node<'static>, info: &mut BootInfo) {
 }
 
 fn hart(node: &Node<'static>) -> HartInfo {
+    let blocks = ["riscv,cbom-block-size", "riscv,cboz-block-size", "riscv,cbop-block-size"];
+    let blocks = blocks.map(|name| word(node, name).unwrap_or(0));
     HartInfo {
         id: number(data(node, "reg")),
-        isa_base: text(node, "riscv,isa-base"),
-        isa_extensions: data(node, "riscv,isa-extensions"),
-        isa: text(node, "riscv,isa"),
+        isa: isa::find(
+            text(node, "riscv,isa-base"),
+            data(node, "riscv,isa-extensions"),
+            text(node, "riscv,isa"),
+            blocks,
+        ),
         mmu: text(node, "mmu-type"),
         compatible: text(node, "compatible"),
-        cboz_block: word(node, "riscv,cboz-block-size").unwrap_or(0) as usize,
+        blocks,
         intc: 0,
     }
 }

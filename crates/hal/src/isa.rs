@@ -1,209 +1,63 @@
-//! What the harts can do: the extensions of the device tree, as a set, and as the strings that programs are shown.
+//! What the harts can do: the extensions of the device tree that Limen lets programs rely on.
 //!
-//! Only extensions that Limen supports for programs are in the table: vector and what depends on it are not, so nothing
-//! promises them. The order is that of the `isa` line of `/proc/cpuinfo` (kernel document uabi.rst: single letters in
-//! canonical order, then multi-letter extensions by category).
+//! The table of extensions, with what they imply and need, is the `riscv-hwprobe` crate's. Here is the choice: vector and
+//! what depends on it is not shown, since the kernel does not keep vector state; nor is what needs the kernel's help in
+//! other ways that Limen does not give. A cache-block extension without a block size is of no use and is not shown either.
 
-use core::fmt::{self, Write};
+pub use riscv_hwprobe::isa::Isa;
 
-use crate::boot::HartInfo;
+/// Shadow stacks, landing pads, pointer masking.
+const HIDDEN: [&str; 3] = ["zicfiss", "zicfilp", "supm"];
 
-/// Names in the order in which they are shown; single letters first.
-const NAMES: [&str; 66] = [
-    "i",
-    "m",
-    "a",
-    "f",
-    "d",
-    "q",
-    "c",
-    "h",
-    "zicbom",
-    "zicbop",
-    "zicboz",
-    "ziccrse",
-    "zicntr",
-    "zicond",
-    "zicsr",
-    "zifencei",
-    "zihintntl",
-    "zihintpause",
-    "zihpm",
-    "zimop",
-    "zaamo",
-    "zabha",
-    "zacas",
-    "zalasr",
-    "zalrsc",
-    "zawrs",
-    "zfa",
-    "zfbfmin",
-    "zfh",
-    "zfhmin",
-    "zca",
-    "zcb",
-    "zcd",
-    "zcmop",
-    "zba",
-    "zbb",
-    "zbc",
-    "zbkb",
-    "zbkc",
-    "zbkx",
-    "zbs",
-    "zk",
-    "zkn",
-    "zknd",
-    "zkne",
-    "zknh",
-    "zkr",
-    "zks",
-    "zksed",
-    "zksh",
-    "zkt",
-    "ztso",
-    "smaia",
-    "smmpm",
-    "smnpm",
-    "smstateen",
-    "ssaia",
-    "sscofpmf",
-    "ssnpm",
-    "sstc",
-    "svade",
-    "svadu",
-    "svinval",
-    "svnapot",
-    "svpbmt",
-    "svvptc",
-];
-/// How many of [`NAMES`] are single letters.
-const LETTERS: usize = 8;
+/// Names of the cache-block extensions, in the order of [`Blocks`].
+const BLOCK: [&str; 3] = ["zicbom", "zicboz", "zicbop"];
 
-/// Bits of AT_HWCAP: the letter's place in the alphabet (asm/hwcap.h).
-const HWCAP: &str = "imafdc";
+/// Block sizes in bytes of Zicbom, Zicboz and Zicbop; 0 where the tree does not tell.
+pub type Blocks = [u32; 3];
 
-/// A set of extensions.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Isa(u128);
-
-impl Isa {
-    /// What the device tree says of one hart: `riscv,isa-extensions` if it is there, else `riscv,isa`.
-    pub fn of(hart: &HartInfo) -> Self {
-        let mut isa = Self(0);
-        if hart.isa_extensions.is_empty() {
-            let mut parts = hart.isa.split('_');
-            let letters = parts.next().unwrap_or("").strip_prefix("rv64").unwrap_or("");
-            for (at, letter) in letters.char_indices() {
-                match letter {
-                    'g' => ["i", "m", "a", "f", "d"].iter().for_each(|n| isa.add(n)),
-                    _ => isa.add(&letters[at..at + letter.len_utf8()]),
-                }
-            }
-            parts.for_each(|name| isa.add(name));
-            // The older string leaves these out, since `i` once meant them too.
-            ["zicsr", "zifencei", "zicntr", "zihpm"].iter().for_each(|n| isa.add(n));
-        } else {
-            let names = hart.isa_extensions.split(|&b| b == 0);
-            names.filter_map(|n| core::str::from_utf8(n).ok()).for_each(|name| isa.add(name));
-        }
-        isa.complete();
-        isa
-    }
-
-    fn bit(name: &str) -> u128 {
-        NAMES.iter().position(|n| *n == name).map_or(0, |at| 1 << at)
-    }
-
-    fn add(&mut self, name: &str) {
-        self.0 |= Self::bit(name);
-    }
-
-    /// What is implied, and what cannot be without something else.
-    fn complete(&mut self) {
-        if self.has("a") {
-            self.add("zaamo");
-            self.add("zalrsc");
-        }
-        if !self.has("f") || !self.has("d") {
-            for name in ["f", "d", "zfa", "zfh", "zfhmin", "zfbfmin", "zcd"] {
-                self.0 &= !Self::bit(name);
-            }
-        }
-        if self.has("c") {
-            self.add("zca");
-            if self.has("d") {
-                self.add("zcd");
-            }
-        }
-        if self.has("svade") {
-            self.0 &= !Self::bit("svadu");
+/// The extensions of one hart: the strings of `riscv,isa-extensions` where `riscv,isa-base` names a base that Limen runs
+/// on, else the older `riscv,isa`.
+pub(crate) fn find(base: &str, extensions: &[u8], text: &str, blocks: Blocks) -> Isa {
+    let isa = if base == "rv64i" && !extensions.is_empty() {
+        let names = extensions.split(|&b| b == 0);
+        Isa::from_names(names.filter_map(|name| core::str::from_utf8(name).ok()))
+    } else {
+        Isa::from_text(text)
+    };
+    let mut isa = isa.without_vector().without(&HIDDEN);
+    for (name, size) in BLOCK.iter().zip(blocks) {
+        if !size.is_power_of_two() {
+            isa = isa.without(&[name]);
         }
     }
-
-    /// True when the extension is in the set; `name` in lower case.
-    pub fn has(self, name: &str) -> bool {
-        self.0 & Self::bit(name) != 0
-    }
-
-    /// What all `harts` have.
-    pub fn common(harts: &[HartInfo]) -> Self {
-        harts.iter().map(Self::of).reduce(|a, b| Self(a.0 & b.0)).unwrap_or(Self(0))
-    }
-
-    /// The value of AT_HWCAP.
-    pub fn hwcap(self) -> usize {
-        (0..HWCAP.len()).filter(|&i| self.has(&HWCAP[i..=i])).map(|i| 1 << (HWCAP.as_bytes()[i] - b'a')).sum()
-    }
-}
-
-/// As the `isa` line shows it: `rv64imafdc_zicbom_…`.
-impl fmt::Display for Isa {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("rv64")?;
-        for (at, name) in NAMES.iter().enumerate().filter(|(at, _)| self.0 >> at & 1 != 0) {
-            if at >= LETTERS {
-                f.write_char('_')?;
-            }
-            f.write_str(name)?;
-        }
-        Ok(())
-    }
+    isa
 }
 
 #[cfg(test)]
 mod tests {
+    use super::{Isa, find};
     use std::string::ToString;
 
-    use super::Isa;
-    use crate::boot::HartInfo;
-
     #[test]
-    fn both_properties_give_the_same_set() {
-        let list = HartInfo {
-            isa_extensions: b"i\0m\0a\0f\0d\0c\0v\0zba\0zicsr\0zifencei\0zicntr\0zihpm\0",
-            ..HartInfo::default()
-        };
-        let text = HartInfo { isa: "rv64imafdcv_zba", ..HartInfo::default() };
-        let general = HartInfo { isa: "rv64gc_zba", ..HartInfo::default() };
-        let expected = "rv64imafdc_zicntr_zicsr_zifencei_zihpm_zaamo_zalrsc_zca_zcd_zba";
-        for hart in [list, text, general] {
-            assert_eq!(Isa::of(&hart).to_string(), expected);
-        }
+    fn the_list_counts_where_its_base_is_known() {
+        let list = b"i\0m\0a\0f\0d\0c\0zba\0";
+        let found = |base, text| find(base, list, text, [0; 3]);
+        assert_eq!(found("rv64i", "rv64imac"), Isa::from_names(["i", "m", "a", "f", "d", "c", "zba"]));
+        assert_eq!(found("", "rv64imac"), Isa::from_text("rv64imac"));
+        assert_eq!(find("rv64i", b"", "rv64imac", [0; 3]), Isa::from_text("rv64imac"));
     }
 
     #[test]
-    fn single_without_double_precision_is_refused() {
-        let hart = HartInfo { isa: "rv64imafc", ..HartInfo::default() };
-        assert!(!Isa::of(&hart).has("f"));
-        assert_eq!(Isa::of(&hart).hwcap(), 1 << 8 | 1 << 12 | 1 | 1 << 2);
+    fn vector_and_what_needs_the_kernel_are_not_shown() {
+        let isa = find("", b"", "rv64imafdcvh_zve64d_zvbb_zicfilp_zicfiss_supm_xtheadvector", [0; 3]);
+        assert_eq!(isa, Isa::from_text("rv64imafdch"));
+        assert!(!isa.to_string()[4..].contains('v'), "{isa}");
     }
 
     #[test]
-    fn vector_is_never_shown() {
-        let hart = HartInfo { isa: "rv64imafdcvh_zve64d_zvbb", ..HartInfo::default() };
-        let text = Isa::of(&hart).to_string();
-        assert!(!text.contains('v') || text.starts_with("rv64imafdch_"), "{text}");
-        assert!(!text[4..].contains('v'), "{text}");
+    fn cache_blocks_need_a_size() {
+        let text = "rv64i_zicbom_zicboz_zicbop";
+        let isa = find("", b"", text, [64, 0, 48]);
+        assert!(isa.has("zicbom") && !isa.has("zicboz") && !isa.has("zicbop"));
     }
 }

@@ -22,6 +22,7 @@ pub mod mem;
 pub mod mmio;
 #[cfg(target_os = "none")]
 mod panic;
+pub mod probe;
 #[cfg(target_os = "none")]
 pub(crate) mod sbi;
 pub mod sync;

@@ -12,6 +12,7 @@ use crate::calls::upcalls;
 use crate::hart;
 use crate::mem::layout::{self, Mode};
 use crate::mem::{frame, pgtable, tlb};
+use crate::probe;
 
 unsafe extern "C" {
     fn limen_secondary_start();
@@ -33,6 +34,7 @@ extern "C" fn limen_boot(hart_id: usize, tree: usize, image: usize, entry_ticks:
     hart::set_count(info.hart_count);
     memory(info, kernel_map::narrow(info, PhysAddr(image)));
     enable();
+    probe::look();
     (upcalls().main)(info)
 }
 
@@ -70,7 +72,7 @@ fn memory(info: &BootInfo, root: PhysAddr) {
     }
     tlb::set_asid_bits(asid_bits());
     tlb::set_remote(remote_fence);
-    let blocks = info.harts().iter().map(|h| if h.has("zicboz") { h.cboz_block } else { 0 });
+    let blocks = info.harts().iter().map(|h| if h.isa.has("zicboz") { h.blocks[1] as usize } else { 0 });
     let block = blocks.reduce(|a, b| if a == b { a } else { 0 }).unwrap_or(0);
     crate::mem::page::set_zero_block(block);
 }
@@ -146,6 +148,7 @@ pub(crate) fn start_others() {
 #[unsafe(no_mangle)]
 extern "C" fn limen_boot_secondary() -> ! {
     enable();
+    probe::look();
     hart::set_online(hart::id());
     (upcalls().secondary)()
 }

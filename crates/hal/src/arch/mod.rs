@@ -5,6 +5,7 @@ pub(crate) mod boot;
 pub(crate) mod csr;
 pub(crate) mod fp;
 pub(crate) mod kernel_map;
+pub(crate) mod probe;
 pub(crate) mod switch;
 pub(crate) mod trap;
 pub(crate) mod usercopy;
@@ -116,6 +117,8 @@ global_asm!(
 );
 
 global_asm!(include_str!("fp.S"));
+
+global_asm!(include_str!("probe.S"));
 global_asm!(include_str!("memory.S"));
 
 /// The running task's head, which `tp` points at in the kernel.

@@ -2,7 +2,7 @@
 
 use core::sync::atomic::Ordering;
 
-use super::{csr, usercopy};
+use super::{csr, probe, usercopy};
 use crate::calls::{Access, Exception, upcalls};
 use crate::task::{Head, LOCAL_REPLACED, UserFrame};
 
@@ -95,6 +95,10 @@ extern "C" fn limen_kernel_trap(frame: &mut KernelFrame, cause: usize, value: us
             }
             return;
         }
+    }
+    if let (4..=7, Some(out)) = (cause, probe::fixup(frame.pc)) {
+        frame.pc = out;
+        return;
     }
     panic!(
         "kernel trap: cause {cause}, address {value:#x}, pc {:#x}, ra {:#x}, sp {:#x}, status {:#x}",

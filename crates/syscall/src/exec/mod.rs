@@ -273,7 +273,7 @@ fn hwcap() -> u64 {
     match HWCAP.get() {
         Some(&hwcap) => hwcap,
         None => {
-            let hwcap = hal::isa::Isa::common(hal::boot::info().harts()).hwcap() as u64;
+            let hwcap = hal::boot::info().common_isa().hwcap();
             // Whoever comes second has computed the same.
             let _ = HWCAP.set(hwcap);
             hwcap
