@@ -21,13 +21,7 @@ const PAGE: usize = 4096;
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
 fn main() -> Result<()> {
-    for file in [
-        "build.rs",
-        "image.ld",
-        "src/image.rs",
-        "src/check.rs",
-        "../crates/uapi/src/vdso.rs",
-    ] {
+    for file in ["build.rs", "image.ld", "src/image.rs", "src/check.rs", "../crates/uapi/src/vdso.rs"] {
         println!("cargo:rerun-if-changed={file}");
     }
     for name in ["LIMEN_RUSTC", "LIMEN_SYSROOT", "LIMEN_LLD"] {
@@ -39,16 +33,12 @@ fn main() -> Result<()> {
     let mut symbols = check::SYMBOLS.map(|name| (name, 0)).to_vec();
     if let Some(compiler) = Compiler::find()? {
         image = compiler.build(&out)?;
-        symbols =
-            check::check(&image).map_err(|why| format!("the linked vDSO image is wrong: {why}"))?;
+        symbols = check::check(&image).map_err(|why| format!("the linked vDSO image is wrong: {why}"))?;
         image.resize(image.len().next_multiple_of(PAGE), 0);
         println!("cargo:rustc-cfg=limen_vdso");
     }
     fs::write(out.join("image.bin"), &image)?;
-    let text: String = symbols
-        .iter()
-        .map(|(name, offset)| constant(name, *offset))
-        .collect();
+    let text: String = symbols.iter().map(|(name, offset)| constant(name, *offset)).collect();
     fs::write(out.join("symbols.rs"), text)?;
     Ok(())
 }
@@ -56,10 +46,7 @@ fn main() -> Result<()> {
 /// `__vdso_getcpu` becomes `GETCPU`.
 fn constant(symbol: &str, offset: u64) -> String {
     let name = symbol.trim_start_matches("__vdso_");
-    format!(
-        "/// Offset of `{symbol}` in the image.\npub const {}: usize = {offset:#x};\n",
-        name.to_uppercase()
-    )
+    format!("/// Offset of `{symbol}` in the image.\npub const {}: usize = {offset:#x};\n", name.to_uppercase())
 }
 
 fn var(name: &str) -> Result<String> {
@@ -79,29 +66,17 @@ impl Compiler {
     fn find() -> Result<Option<Self>> {
         let rustc = env::var_os("RUSTC").ok_or("RUSTC is not set")?;
         let for_target = var("TARGET")? == TARGET;
-        let named = env::var("LIMEN_SYSROOT")
-            .ok()
-            .filter(|path| !for_target && !path.is_empty());
+        let named = env::var("LIMEN_SYSROOT").ok().filter(|path| !for_target && !path.is_empty());
         let (rustc, flags) = match named {
-            Some(sysroot) => (
-                env::var_os("LIMEN_RUSTC").unwrap_or(rustc),
-                vec![format!("--sysroot={sysroot}")],
-            ),
-            None if for_target => (
-                rustc,
-                sysroot_flags(&env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default()),
-            ),
+            Some(sysroot) => (env::var_os("LIMEN_RUSTC").unwrap_or(rustc), vec![format!("--sysroot={sysroot}")]),
+            None if for_target => (rustc, sysroot_flags(&env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default())),
             None => (rustc, Vec::new()),
         };
-        let printed = run(Command::new(&rustc)
-            .args(&flags)
-            .args(["--print", "sysroot"]))?;
+        let printed = run(Command::new(&rustc).args(&flags).args(["--print", "sysroot"]))?;
         let sysroot = PathBuf::from(printed.trim());
         let libraries = sysroot.join("lib/rustlib").join(TARGET).join("lib");
         let has_core = fs::read_dir(&libraries).is_ok_and(|mut entries| {
-            entries.any(|entry| {
-                entry.is_ok_and(|entry| entry.file_name().to_string_lossy().starts_with("libcore-"))
-            })
+            entries.any(|entry| entry.is_ok_and(|entry| entry.file_name().to_string_lossy().starts_with("libcore-")))
         });
         match has_core {
             true => Ok(Some(Compiler { rustc, flags, sysroot })),
@@ -117,44 +92,13 @@ impl Compiler {
     fn build(&self, out: &Path) -> Result<Vec<u8>> {
         let (object, image) = (out.join("vdso.o"), out.join("vdso.so"));
         let mut rustc = Command::new(&self.rustc);
-        rustc.args(&self.flags).args([
-            "--edition=2024",
-            "--crate-name=vdso",
-            "--crate-type=lib",
-            "--emit=obj",
-        ]);
-        rustc.args([
-            "--target",
-            TARGET,
-            "-Copt-level=3",
-            "-Ccodegen-units=1",
-            "-Cpanic=abort",
-            "-Cdebuginfo=0",
-        ]);
-        rustc.args([
-            "-Crelocation-model=pic",
-            "-Cforce-unwind-tables=yes",
-            "-Coverflow-checks=no",
-            "-Dwarnings",
-        ]);
+        rustc.args(&self.flags).args(["--edition=2024", "--crate-name=vdso", "--crate-type=lib", "--emit=obj"]);
+        rustc.args(["--target", TARGET, "-Copt-level=3", "-Ccodegen-units=1", "-Cpanic=abort", "-Cdebuginfo=0"]);
+        rustc.args(["-Crelocation-model=pic", "-Cforce-unwind-tables=yes", "-Coverflow-checks=no", "-Dwarnings"]);
         run(rustc.arg("-o").arg(&object).arg("src/image.rs"))?;
         let mut lld = linker(&self.sysroot, &self.rustc)?;
-        lld.args([
-            "-shared",
-            "-soname=linux-vdso.so.1",
-            "-T",
-            "image.ld",
-            "--hash-style=both",
-            "--eh-frame-hdr",
-        ]);
-        lld.args([
-            "--build-id=sha1",
-            "-s",
-            "--gc-sections",
-            "--fatal-warnings",
-            "-z",
-            "max-page-size=4096",
-        ]);
+        lld.args(["-shared", "-soname=linux-vdso.so.1", "-T", "image.ld", "--hash-style=both", "--eh-frame-hdr"]);
+        lld.args(["--build-id=sha1", "-s", "--gc-sections", "--fatal-warnings", "-z", "max-page-size=4096"]);
         lld.args(["-z", "rodynamic", "-z", "defs", "-o"]);
         run(lld.arg(&image).arg(&object))?;
         Ok(fs::read(&image)?)
@@ -169,11 +113,7 @@ fn sysroot_flags(encoded: &str) -> Vec<String> {
         if flag.starts_with("--sysroot=") {
             found = vec![flag.to_owned()];
         } else if flag == "--sysroot" {
-            found = flags
-                .next()
-                .map(|path| format!("--sysroot={path}"))
-                .into_iter()
-                .collect();
+            found = flags.next().map(|path| format!("--sysroot={path}")).into_iter().collect();
         }
     }
     found
@@ -181,36 +121,22 @@ fn sysroot_flags(encoded: &str) -> Vec<String> {
 
 /// The LLVM linker: the one named, cargo's for the target, the compiler's own, or the newest on the path.
 fn linker(sysroot: &Path, rustc: &OsString) -> Result<Command> {
-    let named = ["LIMEN_LLD", "RUSTC_LINKER"]
-        .into_iter()
-        .filter_map(env::var_os)
-        .map(PathBuf::from);
+    let named = ["LIMEN_LLD", "RUSTC_LINKER"].into_iter().filter_map(env::var_os).map(PathBuf::from);
     let mut own = vec![sysroot.to_path_buf()];
     if let Ok(printed) = run(Command::new(rustc).args(["--print", "sysroot"])) {
         own.push(printed.trim().into());
     }
     let host = var("HOST")?;
-    let own = own
-        .into_iter()
-        .map(|dir| dir.join("lib/rustlib").join(&host).join("bin/rust-lld"));
+    let own = own.into_iter().map(|dir| dir.join("lib/rustlib").join(&host).join("bin/rust-lld"));
     let versions = (15..=30).rev().map(|version| format!("ld.lld-{version}"));
-    let on_path = versions
-        .chain(["ld.lld".into(), "rust-lld".into()])
-        .map(PathBuf::from);
+    let on_path = versions.chain(["ld.lld".into(), "rust-lld".into()]).map(PathBuf::from);
     for path in named.chain(own).chain(on_path) {
-        if !path
-            .file_name()
-            .is_some_and(|name| name.to_string_lossy().contains("lld"))
-        {
+        if !path.file_name().is_some_and(|name| name.to_string_lossy().contains("lld")) {
             continue;
         }
         let mut command = Command::new(&path);
         command.args(["-flavor", "gnu"]);
-        if command
-            .arg("--version")
-            .output()
-            .is_ok_and(|output| output.status.success())
-        {
+        if command.arg("--version").output().is_ok_and(|output| output.status.success()) {
             let mut command = Command::new(&path);
             command.args(["-flavor", "gnu"]);
             return Ok(command);
@@ -221,9 +147,7 @@ fn linker(sysroot: &Path, rustc: &OsString) -> Result<Command> {
 
 /// Runs a command and gives what it printed.
 fn run(command: &mut Command) -> Result<String> {
-    let output = command
-        .output()
-        .map_err(|why| format!("{command:?}: {why}"))?;
+    let output = command.output().map_err(|why| format!("{command:?}: {why}"))?;
     if !output.status.success() {
         return Err(format!("{command:?}\n{}", String::from_utf8_lossy(&output.stderr)).into());
     }

@@ -37,18 +37,8 @@ const DT_GNU_HASH: u64 = 0x6fff_fef5;
 const DT_VERSYM: u64 = 0x6fff_fff0;
 const DT_VERDEF: u64 = 0x6fff_fffc;
 const DT_VERDEFNUM: u64 = 0x6fff_fffd;
-const ALLOWED: [u64; 10] = [
-    DT_HASH,
-    DT_STRTAB,
-    DT_SYMTAB,
-    DT_STRSZ,
-    DT_SYMENT,
-    DT_SONAME,
-    DT_GNU_HASH,
-    DT_VERSYM,
-    DT_VERDEF,
-    DT_VERDEFNUM,
-];
+const ALLOWED: [u64; 10] =
+    [DT_HASH, DT_STRTAB, DT_SYMTAB, DT_STRSZ, DT_SYMENT, DT_SONAME, DT_GNU_HASH, DT_VERSYM, DT_VERDEF, DT_VERDEFNUM];
 
 type Result<T> = std::result::Result<T, String>;
 
@@ -60,10 +50,7 @@ impl Image<'_> {
         let at = usize::try_from(at).map_err(|_| format!("offset {at:#x}"))?;
         let bytes = at.checked_add(len).and_then(|end| self.0.get(at..end));
         let bytes = bytes.ok_or_else(|| format!("offset {at:#x} lies outside"))?;
-        Ok(bytes
-            .iter()
-            .rev()
-            .fold(0, |word, &byte| word << 8 | u64::from(byte)))
+        Ok(bytes.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte)))
     }
 
     fn u16(&self, at: u64) -> Result<u64> {
@@ -79,24 +66,14 @@ impl Image<'_> {
     }
 
     fn string(&self, at: u64) -> Result<&str> {
-        let bytes = usize::try_from(at)
-            .ok()
-            .and_then(|at| self.0.get(at..))
-            .unwrap_or_default();
-        let end = bytes
-            .iter()
-            .position(|&byte| byte == 0)
-            .ok_or("a string does not end")?;
+        let bytes = usize::try_from(at).ok().and_then(|at| self.0.get(at..)).unwrap_or_default();
+        let end = bytes.iter().position(|&byte| byte == 0).ok_or("a string does not end")?;
         std::str::from_utf8(&bytes[..end]).map_err(|_| String::from("a string is not UTF-8"))
     }
 }
 
 fn expect<T: PartialEq + std::fmt::Debug>(what: &str, found: T, expected: T) -> Result<()> {
-    if found == expected {
-        Ok(())
-    } else {
-        Err(format!("{what}: {found:x?}, expected {expected:x?}"))
-    }
+    if found == expected { Ok(()) } else { Err(format!("{what}: {found:x?}, expected {expected:x?}")) }
 }
 
 /// Checks a linked image and returns its functions with their offsets, in the order of [`SYMBOLS`].
@@ -112,33 +89,17 @@ pub fn check(bytes: &[u8]) -> Result<Vec<(&'static str, u64)>> {
     let mut found = Vec::new();
     for name in SYMBOLS {
         let by_sysv = table.find_by_hash(name)?;
-        expect(
-            &format!("{name} through DT_GNU_HASH"),
-            table.find_by_gnu_hash(name)?,
-            by_sysv,
-        )?;
+        expect(&format!("{name} through DT_GNU_HASH"), table.find_by_gnu_hash(name)?, by_sysv)?;
         found.push((name, table.function(by_sysv)?));
     }
-    expect(
-        "number of symbols",
-        table.count()?,
-        SYMBOLS.len() as u64 + 1,
-    )?;
+    expect("number of symbols", table.count()?, SYMBOLS.len() as u64 + 1)?;
     let start = found[0].1 as usize;
-    expect(
-        "the code of rt_sigreturn",
-        bytes.get(start..start + 8),
-        Some(&SIGRETURN[..]),
-    )?;
+    expect("the code of rt_sigreturn", bytes.get(start..start + 8), Some(&SIGRETURN[..]))?;
     Ok(found)
 }
 
 fn header(image: &Image) -> Result<()> {
-    expect(
-        "magic, class, byte order",
-        image.u64(0)?,
-        0x0001_0102_464c_457f,
-    )?;
+    expect("magic, class, byte order", image.u64(0)?, 0x0001_0102_464c_457f)?;
     expect("type", image.u16(16)?, 3)?;
     expect("machine", image.u16(18)?, 243)?;
     expect("entry", image.u64(24)?, 0)?;
@@ -149,26 +110,13 @@ fn header(image: &Image) -> Result<()> {
 /// The four program headers; the offset and size of the dynamic section.
 fn segments(image: &Image) -> Result<(u64, u64)> {
     let table = image.u64(32)?;
-    let kinds = [
-        (PT_LOAD, 5),
-        (PT_DYNAMIC, 4),
-        (PT_NOTE, 4),
-        (PT_GNU_EH_FRAME, 4),
-    ];
-    expect(
-        "number of program headers",
-        image.u16(56)?,
-        kinds.len() as u64,
-    )?;
+    let kinds = [(PT_LOAD, 5), (PT_DYNAMIC, 4), (PT_NOTE, 4), (PT_GNU_EH_FRAME, 4)];
+    expect("number of program headers", image.u16(56)?, kinds.len() as u64)?;
     let mut end = 0;
     let mut dynamic = (0, 0);
     for (index, (kind, flags)) in kinds.into_iter().enumerate() {
         let at = table + 56 * index as u64;
-        expect(
-            "segment type and flags",
-            image.u64(at)?,
-            u64::from(kind) | flags << 32,
-        )?;
+        expect("segment type and flags", image.u64(at)?, u64::from(kind) | flags << 32)?;
         let (offset, filesz) = (image.u64(at + 8)?, image.u64(at + 32)?);
         expect("segment address", image.u64(at + 16)?, offset)?;
         expect("segment size in memory", image.u64(at + 40)?, filesz)?;
@@ -196,8 +144,7 @@ fn sections(image: &Image) -> Result<()> {
         let at = table + 64 * index;
         let name = image.string(strings + image.u32(at)?)?;
         let (kind, flags) = (image.u32(at + 4)?, image.u64(at + 8)?);
-        if kind == 4 || kind == 8 || kind == 9 || kind == 19 || flags & 1 != 0 || flags & 0x400 != 0
-        {
+        if kind == 4 || kind == 8 || kind == 9 || kind == 19 || flags & 1 != 0 || flags & 0x400 != 0 {
             return Err(format!(
                 "section {name}: type {kind}, flags {flags:#x}: writable, thread-local or relocations"
             ));
@@ -232,9 +179,7 @@ impl<'a> Dynamic<'a> {
         }
         let get = |tag| {
             let entry = entries.iter().find(|entry| entry.0 == tag);
-            entry
-                .map(|entry| entry.1)
-                .ok_or_else(|| format!("dynamic tag {tag:#x} is missing"))
+            entry.map(|entry| entry.1).ok_or_else(|| format!("dynamic tag {tag:#x} is missing"))
         };
         let dynamic = Dynamic {
             image,
@@ -245,11 +190,7 @@ impl<'a> Dynamic<'a> {
             versions: get(DT_VERSYM)?,
             definitions: get(DT_VERDEF)?,
         };
-        expect(
-            "soname",
-            image.string(dynamic.strings + get(DT_SONAME)?)?,
-            SONAME,
-        )?;
+        expect("soname", image.string(dynamic.strings + get(DT_SONAME)?)?, SONAME)?;
         expect("version definitions", get(DT_VERDEFNUM)?, 2)?;
         dynamic.version()?;
         Ok(dynamic)
@@ -259,17 +200,9 @@ impl<'a> Dynamic<'a> {
     fn version(&self) -> Result<()> {
         let second = self.definitions + self.image.u32(self.definitions + 16)?;
         expect("version index", self.image.u16(second + 4)?, 2)?;
-        expect(
-            "version hash",
-            self.image.u32(second + 8)?,
-            u64::from(sysv_hash(VERSION)),
-        )?;
+        expect("version hash", self.image.u32(second + 8)?, u64::from(sysv_hash(VERSION)))?;
         let aux = second + self.image.u32(second + 12)?;
-        expect(
-            "version",
-            self.image.string(self.strings + self.image.u32(aux)?)?,
-            VERSION,
-        )
+        expect("version", self.image.string(self.strings + self.image.u32(aux)?)?, VERSION)
     }
 
     fn count(&self) -> Result<u64> {
@@ -277,16 +210,13 @@ impl<'a> Dynamic<'a> {
     }
 
     fn name(&self, index: u64) -> Result<&str> {
-        self.image
-            .string(self.strings + self.image.u32(self.symbols + 24 * index)?)
+        self.image.string(self.strings + self.image.u32(self.symbols + 24 * index)?)
     }
 
     fn find_by_hash(&self, name: &str) -> Result<u64> {
         let (buckets, count) = (self.image.u32(self.hash)?.max(1), self.count()?);
         let chains = self.hash + 8 + 4 * buckets;
-        let mut index = self
-            .image
-            .u32(self.hash + 8 + 4 * (u64::from(sysv_hash(name)) % buckets))?;
+        let mut index = self.image.u32(self.hash + 8 + 4 * (u64::from(sysv_hash(name)) % buckets))?;
         for _ in 0..count {
             if index == 0 {
                 break;
@@ -304,15 +234,9 @@ impl<'a> Dynamic<'a> {
         let (buckets, first) = (self.image.u32(at)?.max(1), self.image.u32(at + 4)?);
         let (words, shift) = (self.image.u32(at + 8)?.max(1), self.image.u32(at + 12)?);
         let hash = gnu_hash(name);
-        let filter = self
-            .image
-            .u64(at + 16 + 8 * (u64::from(hash) / 64 % words))?;
+        let filter = self.image.u64(at + 16 + 8 * (u64::from(hash) / 64 % words))?;
         let wanted = 1u64 << (hash % 64) | 1u64 << ((hash >> (shift & 31)) % 64);
-        expect(
-            &format!("Bloom filter bits of {name}"),
-            filter & wanted,
-            wanted,
-        )?;
+        expect(&format!("Bloom filter bits of {name}"), filter & wanted, wanted)?;
         let table = at + 16 + 8 * words;
         let mut index = self.image.u32(table + 4 * (u64::from(hash) % buckets))?;
         while index >= first {
@@ -332,19 +256,11 @@ impl<'a> Dynamic<'a> {
     fn function(&self, index: u64) -> Result<u64> {
         let at = self.symbols + 24 * index;
         let name = self.name(index)?;
-        expect(
-            &format!("binding and type of {name}"),
-            self.image.word(at + 4, 1)?,
-            1 << 4 | 2,
-        )?;
+        expect(&format!("binding and type of {name}"), self.image.word(at + 4, 1)?, 1 << 4 | 2)?;
         if self.image.u16(at + 6)? == 0 {
             return Err(format!("{name} is undefined"));
         }
-        expect(
-            &format!("version of {name}"),
-            self.image.u16(self.versions + 2 * index)?,
-            2,
-        )?;
+        expect(&format!("version of {name}"), self.image.u16(self.versions + 2 * index)?, 2)?;
         self.image.u64(at + 8)
     }
 }
@@ -360,7 +276,5 @@ fn sysv_hash(name: &str) -> u32 {
 
 /// The hash of DT_GNU_HASH.
 fn gnu_hash(name: &str) -> u32 {
-    name.bytes().fold(5381, |hash, byte| {
-        hash.wrapping_mul(33).wrapping_add(byte.into())
-    })
+    name.bytes().fold(5381, |hash, byte| hash.wrapping_mul(33).wrapping_add(byte.into()))
 }

@@ -52,10 +52,7 @@ impl core::ops::Deref for VvarPage {
 }
 
 /// The one data page, which the kernel publishes to and every program reads.
-pub static VVAR: VvarPage = VvarPage {
-    data: VdsoData::new(),
-    rest: [0; VVAR_SIZE - size_of::<VdsoData>()],
-};
+pub static VVAR: VvarPage = VvarPage { data: VdsoData::new(), rest: [0; VVAR_SIZE - size_of::<VdsoData>()] };
 
 #[cfg(all(test, limen_vdso))]
 mod tests {
@@ -65,10 +62,7 @@ mod tests {
     #[test]
     fn the_image_is_what_c_libraries_and_the_kernel_rely_on() {
         let found = check::check(IMAGE).unwrap();
-        assert_eq!(
-            found[0],
-            ("__vdso_rt_sigreturn", symbols::RT_SIGRETURN as u64)
-        );
+        assert_eq!(found[0], ("__vdso_rt_sigreturn", symbols::RT_SIGRETURN as u64));
         assert_eq!(found[1].1, symbols::CLOCK_GETTIME as u64);
         assert_eq!(IMAGE.len(), 4096, "more than a page: cheap no longer");
         assert_eq!(IMAGE.as_ptr() as usize % 4096, 0);
@@ -76,10 +70,7 @@ mod tests {
 
     /// Offset of the program header of `kind`.
     fn segment(kind: u32) -> usize {
-        (64..)
-            .step_by(56)
-            .find(|&at| IMAGE[at..at + 4] == kind.to_le_bytes())
-            .unwrap()
+        (64..).step_by(56).find(|&at| IMAGE[at..at + 4] == kind.to_le_bytes()).unwrap()
     }
 
     #[test]
@@ -99,10 +90,7 @@ mod tests {
             (plant(dynamic, &7u64.to_le_bytes()), "0x7 is not wanted"),
         ];
         for (found, expected) in faults {
-            assert!(
-                found.contains(expected),
-                "{found:?} does not name {expected:?}"
-            );
+            assert!(found.contains(expected), "{found:?} does not name {expected:?}");
         }
         for len in 0..IMAGE.len() / 2 {
             assert!(check::check(&IMAGE[..len]).is_err(), "cut at {len}");

@@ -36,11 +36,7 @@ impl Errno {
     /// The error a return value stands for, if it lies in -4095..=-1.
     #[inline]
     pub const fn from_ret(ret: isize) -> Option<Self> {
-        if ret < 0 && ret >= -4095 {
-            Some(Errno::new(-(ret as i32)))
-        } else {
-            None
-        }
+        if ret < 0 && ret >= -4095 { Some(Errno::new(-(ret as i32))) } else { None }
     }
 
     /// Whether this is one of the internal codes of an interrupted call.

@@ -103,10 +103,7 @@ mod tests {
     #[test]
     fn names_match_numbers_and_holes() {
         assert_eq!(name(GETPPID), Some("getppid"));
-        assert_eq!(
-            (GETPPID, CLONE, EXECVE, MMAP, RISCV_FLUSH_ICACHE),
-            (173, 220, 221, 222, 259)
-        );
+        assert_eq!((GETPPID, CLONE, EXECVE, MMAP, RISCV_FLUSH_ICACHE), (173, 220, 221, 222, 259));
         assert_eq!(name(RSEQ_SLICE_YIELD), Some("rseq_slice_yield"));
         for hole in [38, 244, 257, 295, 423, 472, usize::MAX] {
             assert_eq!(name(hole), None, "{hole}");

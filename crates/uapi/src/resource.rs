@@ -32,9 +32,7 @@ pub const RUSAGE_CHILDREN: i32 = -1;
 pub const RUSAGE_THREAD: i32 = 1;
 
 /// prlimit(2).
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Rlimit64 {
     pub rlim_cur: u64,

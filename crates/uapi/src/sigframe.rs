@@ -8,9 +8,7 @@ use crate::siginfo::Siginfo;
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
 /// sigaltstack(2).
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct StackT {
     pub ss_sp: usize,
@@ -21,9 +19,7 @@ pub struct StackT {
 layout!(StackT: 24, ss_flags @ 8, ss_size @ 16);
 
 /// An extension record's header. `size` counts the header.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct ExtHeader {
     pub magic: u32,

@@ -5,9 +5,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// A signal's information. The union after the first three words is kept as eight-byte words; the builders and
 /// accessors know which of its members lies where.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Siginfo {
     pub si_signo: i32,
@@ -26,11 +24,7 @@ const fn pair(low: u32, high: u32) -> u64 {
 
 impl Siginfo {
     fn new(signo: u32, code: i32, fields: [u64; 4]) -> Self {
-        let mut info = Siginfo {
-            si_signo: signo as i32,
-            si_code: code,
-            ..Default::default()
-        };
+        let mut info = Siginfo { si_signo: signo as i32, si_code: code, ..Default::default() };
         info.fields[..4].copy_from_slice(&fields);
         info
     }
@@ -58,16 +52,7 @@ impl Siginfo {
     /// A child changed state: SIGCHLD with CLD_*; `status` is the exit code or the signal, times in ticks of
     /// [`crate::time::USER_HZ`].
     pub fn child(code: i32, pid: i32, uid: u32, status: i32, utime: i64, stime: i64) -> Self {
-        Self::new(
-            SIGCHLD,
-            code,
-            [
-                pair(pid as u32, uid),
-                pair(status as u32, 0),
-                utime as u64,
-                stime as u64,
-            ],
-        )
+        Self::new(SIGCHLD, code, [pair(pid as u32, uid), pair(status as u32, 0), utime as u64, stime as u64])
     }
 
     /// A fault at `addr`.
@@ -77,11 +62,7 @@ impl Siginfo {
 
     /// A POSIX timer expired: its id, how often it ran over, its value.
     pub fn timer(signo: u32, id: i32, overrun: i32, value: u64) -> Self {
-        Self::new(
-            signo,
-            SI_TIMER,
-            [pair(id as u32, overrun as u32), value, 0, 0],
-        )
+        Self::new(signo, SI_TIMER, [pair(id as u32, overrun as u32), value, 0, 0])
     }
 
     /// The sender's process id (kill, queue, child).
@@ -106,9 +87,7 @@ impl Siginfo {
 
     /// Whether the information says that a child changed state.
     pub const fn is_child(&self) -> bool {
-        self.si_signo == SIGCHLD as i32
-            && self.si_code >= CLD_EXITED
-            && self.si_code <= CLD_CONTINUED
+        self.si_signo == SIGCHLD as i32 && self.si_code >= CLD_EXITED && self.si_code <= CLD_CONTINUED
     }
 }
 
@@ -139,23 +118,11 @@ mod tests {
     fn members_lie_where_the_c_union_has_them() {
         let child = Siginfo::child(CLD_KILLED, 42, 1000, 9, 7, 8);
         assert_eq!((word(&child, 0), word(&child, 8)), (17, 2));
-        assert_eq!(
-            (word(&child, 16), word(&child, 20), word(&child, 24)),
-            (42, 1000, 9)
-        );
+        assert_eq!((word(&child, 16), word(&child, 20), word(&child, 24)), (42, 1000, 9));
         assert_eq!((word(&child, 32), word(&child, 40)), (7, 8));
-        assert_eq!(
-            (child.pid(), child.uid(), child.status(), child.is_child()),
-            (42, 1000, 9, true)
-        );
+        assert_eq!((child.pid(), child.uid(), child.status(), child.is_child()), (42, 1000, 9, true));
         let timer = Siginfo::timer(SIGALRM, 3, 5, 0x1234);
-        assert_eq!(
-            (word(&timer, 16), word(&timer, 20), word(&timer, 24)),
-            (3, 5, 0x1234)
-        );
-        assert_eq!(
-            Siginfo::fault(SIGSEGV, SEGV_MAPERR, 0xdead_beef).addr(),
-            0xdead_beef
-        );
+        assert_eq!((word(&timer, 16), word(&timer, 20), word(&timer, 24)), (3, 5, 0x1234));
+        assert_eq!(Siginfo::fault(SIGSEGV, SEGV_MAPERR, 0xdead_beef).addr(), 0xdead_beef);
     }
 }

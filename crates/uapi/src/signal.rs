@@ -9,9 +9,7 @@ pub type SigSet = u64;
 pub const NSIG: u32 = 64;
 
 /// The kernel's sigaction: riscv64 has no restorer.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Sigaction {
     /// Address of the handler, or SIG_DFL, SIG_IGN.
@@ -24,11 +22,7 @@ layout!(Sigaction: 24, flags @ 8, mask @ 16);
 /// The set of `signal` alone; empty for a number that is no signal.
 #[inline]
 pub const fn sigmask(signal: u32) -> SigSet {
-    if signal == 0 || signal > NSIG {
-        0
-    } else {
-        1 << (signal - 1)
-    }
+    if signal == 0 || signal > NSIG { 0 } else { 1 << (signal - 1) }
 }
 
 /// The signals that can be neither blocked nor caught.
@@ -51,14 +45,8 @@ pub const SA_RESTART: u64 = 0x1000_0000;
 pub const SA_NODEFER: u64 = 0x4000_0000;
 pub const SA_RESETHAND: u64 = 0x8000_0000;
 /// All flags that have a meaning; others are cleared when an action is set.
-pub const SA_ALL: u64 = SA_NOCLDSTOP
-    | SA_NOCLDWAIT
-    | SA_SIGINFO
-    | SA_EXPOSE_TAGBITS
-    | SA_ONSTACK
-    | SA_RESTART
-    | SA_NODEFER
-    | SA_RESETHAND;
+pub const SA_ALL: u64 =
+    SA_NOCLDSTOP | SA_NOCLDWAIT | SA_SIGINFO | SA_EXPOSE_TAGBITS | SA_ONSTACK | SA_RESTART | SA_NODEFER | SA_RESETHAND;
 
 pub const SS_ONSTACK: u32 = 1;
 pub const SS_DISABLE: u32 = 2;

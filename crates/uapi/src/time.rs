@@ -3,20 +3,7 @@
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// timespec(3type).
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    FromBytes,
-    IntoBytes,
-    Immutable,
-    KnownLayout,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Timespec {
     pub tv_sec: i64,
@@ -25,20 +12,7 @@ pub struct Timespec {
 layout!(Timespec: 16, tv_nsec @ 8);
 
 /// timeval(3type).
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    FromBytes,
-    IntoBytes,
-    Immutable,
-    KnownLayout,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Timeval {
     pub tv_sec: i64,
@@ -47,9 +21,7 @@ pub struct Timeval {
 layout!(Timeval: 16, tv_usec @ 8);
 
 /// The obsolete second argument of gettimeofday(2).
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Timezone {
     pub tz_minuteswest: i32,
@@ -58,9 +30,7 @@ pub struct Timezone {
 layout!(Timezone: 8);
 
 /// setitimer(2).
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Itimerval {
     pub it_interval: Timeval,
@@ -69,9 +39,7 @@ pub struct Itimerval {
 layout!(Itimerval: 32, it_value @ 16);
 
 /// timer_settime(2), timerfd_settime(2).
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Itimerspec {
     pub it_interval: Timespec,
@@ -80,9 +48,7 @@ pub struct Itimerspec {
 layout!(Itimerspec: 32, it_value @ 16);
 
 /// times(2), in ticks of [`USER_HZ`].
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Tms {
     pub tms_utime: i64,
@@ -137,20 +103,13 @@ impl Timespec {
         if !self.is_valid() {
             return None;
         }
-        Some(
-            (self.tv_sec as u64)
-                .saturating_mul(NSEC_PER_SEC as u64)
-                .saturating_add(self.tv_nsec as u64),
-        )
+        Some((self.tv_sec as u64).saturating_mul(NSEC_PER_SEC as u64).saturating_add(self.tv_nsec as u64))
     }
 
     /// The span of `ns` nanoseconds.
     #[inline]
     pub const fn from_ns(ns: u64) -> Self {
-        Timespec {
-            tv_sec: (ns / NSEC_PER_SEC as u64) as i64,
-            tv_nsec: (ns % NSEC_PER_SEC as u64) as i64,
-        }
+        Timespec { tv_sec: (ns / NSEC_PER_SEC as u64) as i64, tv_nsec: (ns % NSEC_PER_SEC as u64) as i64 }
     }
 }
 
@@ -167,21 +126,14 @@ impl Timeval {
         if !self.is_valid() {
             return None;
         }
-        Some(
-            (self.tv_sec as u64)
-                .saturating_mul(NSEC_PER_SEC as u64)
-                .saturating_add(self.tv_usec as u64 * 1000),
-        )
+        Some((self.tv_sec as u64).saturating_mul(NSEC_PER_SEC as u64).saturating_add(self.tv_usec as u64 * 1000))
     }
 
     /// The span of `ns` nanoseconds, rounded down to microseconds.
     #[inline]
     pub const fn from_ns(ns: u64) -> Self {
         let t = Timespec::from_ns(ns);
-        Timeval {
-            tv_sec: t.tv_sec,
-            tv_usec: t.tv_nsec / 1000,
-        }
+        Timeval { tv_sec: t.tv_sec, tv_usec: t.tv_nsec / 1000 }
     }
 }
 
@@ -191,52 +143,11 @@ mod tests {
 
     #[test]
     fn nanoseconds_saturate_and_reject_what_the_calls_reject() {
-        assert_eq!(
-            Timespec::from_ns(1_500_000_000),
-            Timespec {
-                tv_sec: 1,
-                tv_nsec: 500_000_000
-            }
-        );
-        assert_eq!(
-            Timespec {
-                tv_sec: i64::MAX,
-                tv_nsec: 0
-            }
-            .to_ns(),
-            Some(u64::MAX)
-        );
-        assert_eq!(
-            Timespec {
-                tv_sec: 0,
-                tv_nsec: NSEC_PER_SEC
-            }
-            .to_ns(),
-            None
-        );
-        assert_eq!(
-            Timespec {
-                tv_sec: -1,
-                tv_nsec: 0
-            }
-            .to_ns(),
-            None
-        );
-        assert_eq!(
-            Timeval {
-                tv_sec: 1,
-                tv_usec: 7
-            }
-            .to_ns(),
-            Some(1_000_007_000)
-        );
-        assert_eq!(
-            Timeval {
-                tv_sec: 0,
-                tv_usec: USEC_PER_SEC
-            }
-            .to_ns(),
-            None
-        );
+        assert_eq!(Timespec::from_ns(1_500_000_000), Timespec { tv_sec: 1, tv_nsec: 500_000_000 });
+        assert_eq!(Timespec { tv_sec: i64::MAX, tv_nsec: 0 }.to_ns(), Some(u64::MAX));
+        assert_eq!(Timespec { tv_sec: 0, tv_nsec: NSEC_PER_SEC }.to_ns(), None);
+        assert_eq!(Timespec { tv_sec: -1, tv_nsec: 0 }.to_ns(), None);
+        assert_eq!(Timeval { tv_sec: 1, tv_usec: 7 }.to_ns(), Some(1_000_007_000));
+        assert_eq!(Timeval { tv_sec: 0, tv_usec: USEC_PER_SEC }.to_ns(), None);
     }
 }

@@ -42,11 +42,7 @@ pub const fn resolution_ns(clock: i32) -> Option<i64> {
     if !answers(clock) {
         return None;
     }
-    Some(if COARSE >> clock & 1 != 0 {
-        COARSE_RESOLUTION_NS
-    } else {
-        FINE_RESOLUTION_NS
-    })
+    Some(if COARSE >> clock & 1 != 0 { COARSE_RESOLUTION_NS } else { FINE_RESOLUTION_NS })
 }
 
 /// A rate and an origin: how ticks become nanoseconds.
@@ -99,8 +95,7 @@ impl TimeBase {
     /// CLOCK_MONOTONIC at `ticks`, in nanoseconds.
     #[inline]
     pub const fn monotonic_at(&self, ticks: u64) -> u64 {
-        self.monotonic_ns
-            .wrapping_add(elapsed_ns(ticks, self.tick_base, self.mult, self.shift))
+        self.monotonic_ns.wrapping_add(elapsed_ns(ticks, self.tick_base, self.mult, self.shift))
     }
 
     /// The bases of the page's table.
@@ -178,14 +173,8 @@ impl VdsoData {
         let slot = self.base_ns.get(clock as usize)?;
         loop {
             let seq = self.seq.load(Ordering::Acquire);
-            let (shift, mult) = (
-                self.shift.load(Ordering::Relaxed),
-                self.mult.load(Ordering::Relaxed),
-            );
-            let (tick_base, base) = (
-                self.tick_base.load(Ordering::Relaxed),
-                slot.load(Ordering::Relaxed),
-            );
+            let (shift, mult) = (self.shift.load(Ordering::Relaxed), self.mult.load(Ordering::Relaxed));
+            let (tick_base, base) = (self.tick_base.load(Ordering::Relaxed), slot.load(Ordering::Relaxed));
             let ticks = ticks();
             fence(Ordering::Acquire); // every field before the second look at the counter
             if seq & 1 != 0 || self.seq.load(Ordering::Relaxed) != seq {
@@ -202,10 +191,7 @@ impl VdsoData {
     /// settimeofday(2)'s time zone: minutes west, kind of daylight saving.
     #[inline]
     pub fn timezone(&self) -> (i32, i32) {
-        (
-            self.tz_minuteswest.load(Ordering::Relaxed),
-            self.tz_dsttime.load(Ordering::Relaxed),
-        )
+        (self.tz_minuteswest.load(Ordering::Relaxed), self.tz_dsttime.load(Ordering::Relaxed))
     }
 
     /// Sets the time zone that gettimeofday(2) reports.
@@ -233,30 +219,13 @@ mod tests {
 
     #[test]
     fn ticks_become_nanoseconds_without_overflow() {
-        let base = TimeBase {
-            tick_base: 100,
-            monotonic_ns: 5,
-            ..TimeBase::new(10_000_000)
-        };
+        let base = TimeBase { tick_base: 100, monotonic_ns: 5, ..TimeBase::new(10_000_000) };
         assert_eq!(base.monotonic_at(101), 105);
-        assert_eq!(
-            base.monotonic_at(99),
-            5,
-            "a hart that lags sees no time before the base"
-        );
+        assert_eq!(base.monotonic_at(99), 5, "a hart that lags sees no time before the base");
         let year = 3600 * 24 * 365;
-        assert_eq!(
-            base.monotonic_at(100 + 10_000_000 * year),
-            5 + 1_000_000_000 * year
-        );
-        assert_eq!(
-            TimeBase::new(3_000_000).monotonic_at(3_000_000),
-            999_999_999
-        );
-        assert_eq!(
-            TimeBase::new(1_000_000_000).monotonic_at(u64::MAX >> 1),
-            u64::MAX >> 1
-        );
+        assert_eq!(base.monotonic_at(100 + 10_000_000 * year), 5 + 1_000_000_000 * year);
+        assert_eq!(TimeBase::new(3_000_000).monotonic_at(3_000_000), 999_999_999);
+        assert_eq!(TimeBase::new(1_000_000_000).monotonic_at(u64::MAX >> 1), u64::MAX >> 1);
     }
 
     #[test]
@@ -281,21 +250,14 @@ mod tests {
         };
         assert_eq!(all, (-1..14).map(expected).collect::<Vec<_>>());
         assert_eq!(data.now(i32::MIN, || 0), None);
-        assert_eq!(
-            (resolution_ns(1), resolution_ns(6), resolution_ns(2)),
-            (Some(1), Some(4_000_000), None)
-        );
+        assert_eq!((resolution_ns(1), resolution_ns(6), resolution_ns(2)), (Some(1), Some(4_000_000), None));
     }
 
     #[test]
     fn a_reader_never_mixes_two_publications() {
         let data = VdsoData::new();
         let stop = AtomicBool::new(false);
-        let base = |n: u64| TimeBase {
-            tick_base: n,
-            monotonic_ns: n,
-            ..TimeBase::new(1_000_000_000)
-        };
+        let base = |n: u64| TimeBase { tick_base: n, monotonic_ns: n, ..TimeBase::new(1_000_000_000) };
         data.publish(&base(1));
         std::thread::scope(|scope| {
             scope.spawn(|| {
