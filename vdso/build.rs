@@ -17,11 +17,21 @@ mod check;
 
 const TARGET: &str = "riscv64imac-unknown-none-elf";
 const PAGE: usize = 4096;
+/// Loops over harts stay loops: unrolled they want more registers than a function may use for nothing.
+const LOOPS: &str = "-Cllvm-args=-unroll-full-max-count=1";
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
 fn main() -> Result<()> {
-    for file in ["build.rs", "image.ld", "src/image.rs", "src/check.rs", "../crates/uapi/src/vdso.rs"] {
+    for file in [
+        "build.rs",
+        "image.ld",
+        "src/image.rs",
+        "src/hwprobe.rs",
+        "src/check.rs",
+        "../crates/uapi/src/vdso.rs",
+        "../crates/hwprobe/src/rules.rs",
+    ] {
         println!("cargo:rerun-if-changed={file}");
     }
     for name in ["LIMEN_RUSTC", "LIMEN_SYSROOT", "LIMEN_LLD"] {
@@ -31,14 +41,22 @@ fn main() -> Result<()> {
     let out = PathBuf::from(var("OUT_DIR")?);
     let mut image = Vec::new();
     let mut symbols = check::SYMBOLS.map(|name| (name, 0)).to_vec();
+    let mut exceptions = Vec::new();
     if let Some(compiler) = Compiler::find()? {
         image = compiler.build(&out)?;
         symbols = check::check(&image).map_err(|why| format!("the linked vDSO image is wrong: {why}"))?;
+        exceptions = check::exceptions(&image)?;
+        check::strip(&mut image)?;
         image.resize(image.len().next_multiple_of(PAGE), 0);
         println!("cargo:rustc-cfg=limen_vdso");
     }
     fs::write(out.join("image.bin"), &image)?;
-    let text: String = symbols.iter().map(|(name, offset)| constant(name, *offset)).collect();
+    let mut text: String = symbols.iter().map(|(name, offset)| constant(name, *offset)).collect();
+    text += &format!(
+        "/// Offsets of instructions that may fault, in order, and where to go on then.\npub const EXCEPTIONS: [(usize, usize); {}] = \
+         {exceptions:?};\n",
+        exceptions.len()
+    );
     fs::write(out.join("symbols.rs"), text)?;
     Ok(())
 }
@@ -93,7 +111,7 @@ impl Compiler {
         let (object, image) = (out.join("vdso.o"), out.join("vdso.so"));
         let mut rustc = Command::new(&self.rustc);
         rustc.args(&self.flags).args(["--edition=2024", "--crate-name=vdso", "--crate-type=lib", "--emit=obj"]);
-        rustc.args(["--target", TARGET, "-Copt-level=3", "-Ccodegen-units=1", "-Cpanic=abort", "-Cdebuginfo=0"]);
+        rustc.args(["--target", TARGET, "-Copt-level=3", LOOPS, "-Ccodegen-units=1", "-Cpanic=abort", "-Cdebuginfo=0"]);
         rustc.args(["-Crelocation-model=pic", "-Cforce-unwind-tables=yes", "-Coverflow-checks=no", "-Dwarnings"]);
         run(rustc.arg("-o").arg(&object).arg("src/image.rs"))?;
         let mut lld = linker(&self.sysroot, &self.rustc)?;

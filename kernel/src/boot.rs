@@ -8,13 +8,15 @@ use uapi::Result;
 pub fn main(info: &'static BootInfo) -> ! {
     devices(info);
     task::clone::adopt_idle();
+    // All harts come up before the first program: what it is told of them is complete and never changes.
+    hal::hart::start_others();
+    vdso::VVAR.set_harts(hal::hart::online_mask().count_ones());
+    syscall::hwprobe::publish();
     if let Err(error) = files(info).and_then(|root| start(info, root)) {
         panic!("boot: {error}");
     }
     // From here on it may run, here or elsewhere.
     syscall::proc::note_first_user(hal::time::now());
-    hal::hart::start_others();
-    vdso::VVAR.set_harts(hal::hart::online_mask().count_ones());
     task::sched::idle()
 }
 

@@ -8,13 +8,14 @@ use std::string::String;
 use std::vec::Vec;
 
 /// The functions of the image.
-pub const SYMBOLS: [&str; 6] = [
+pub const SYMBOLS: [&str; 7] = [
     "__vdso_rt_sigreturn",
     "__vdso_clock_gettime",
     "__vdso_gettimeofday",
     "__vdso_clock_getres",
     "__vdso_getcpu",
     "__vdso_flush_icache",
+    "__vdso_riscv_hwprobe",
 ];
 
 const SONAME: &str = "linux-vdso.so.1";
@@ -125,6 +126,9 @@ fn segments(image: &Image) -> Result<(u64, u64)> {
                 expect("offset of the loaded segment", offset, 0)?;
                 expect("alignment of the loaded segment", image.u64(at + 48)?, 4096)?;
                 end = filesz;
+                if end > image.0.len() as u64 {
+                    return Err("the loaded segment is cut off".into());
+                }
             }
             _ if offset.checked_add(filesz).is_none_or(|last| last > end) => {
                 return Err(format!("segment {index} lies outside the loaded one"));
@@ -139,6 +143,10 @@ fn segments(image: &Image) -> Result<(u64, u64)> {
 /// No section may be writable, take memory without file contents, or hold relocations.
 fn sections(image: &Image) -> Result<()> {
     let (table, count, names) = (image.u64(40)?, image.u16(60)?, image.u16(62)?);
+    if table == 0 {
+        // They were looked at before they were cut off.
+        return Ok(());
+    }
     let strings = image.u64(table + 64 * names + 24)?;
     for index in 1..count {
         let at = table + 64 * index;
@@ -151,6 +159,59 @@ fn sections(image: &Image) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// The table of accesses that may fault: offsets of the instructions, in order, and where to go on.
+///
+/// # Errors
+/// The table is missing, or an offset does not lie in the code.
+pub fn exceptions(bytes: &[u8]) -> Result<Vec<(u64, u64)>> {
+    let image = Image(bytes);
+    let (first, size) = section(&image, ".exceptions")?;
+    let (text, length) = section(&image, ".text")?;
+    let target = |at: u64| {
+        let offset = image.u32(at)? as u32 as i32;
+        let target = at.wrapping_add_signed(offset.into());
+        if (text..text + length).contains(&target) {
+            Ok(target)
+        } else {
+            Err(format!("exception at {at:#x}: {target:#x} is no code"))
+        }
+    };
+    let mut table =
+        (first..first + size).step_by(8).map(|at| Ok((target(at)?, target(at + 4)?))).collect::<Result<Vec<_>>>()?;
+    table.sort_unstable();
+    table.dedup();
+    if table.is_empty() || table.windows(2).any(|pair| pair[0].0 == pair[1].0) {
+        return Err("the table of exceptions is empty, or an instruction is in it twice".into());
+    }
+    Ok(table)
+}
+
+/// Cuts off what is not loaded, the section headers.
+///
+/// # Errors
+/// A header lies outside.
+pub fn strip(bytes: &mut Vec<u8>) -> Result<()> {
+    let image = Image(bytes);
+    let loaded = image.u64(image.u64(32)? + 32)?;
+    bytes.truncate(usize::try_from(loaded).map_err(|_| "too long")?);
+    for field in [40..48, 58..64] {
+        bytes.get_mut(field).ok_or("no header")?.fill(0);
+    }
+    Ok(())
+}
+
+/// Offset and size of a section.
+fn section(image: &Image, wanted: &str) -> Result<(u64, u64)> {
+    let (table, count, names) = (image.u64(40)?, image.u16(60)?, image.u16(62)?);
+    let strings = image.u64(table + 64 * names + 24)?;
+    for at in (1..count).map(|index| table + 64 * index) {
+        if image.string(strings + image.u32(at)?)? == wanted {
+            return Ok((image.u64(at + 16)?, image.u64(at + 32)?));
+        }
+    }
+    Err(format!("no section {wanted}"))
 }
 
 /// What the dynamic section points to.

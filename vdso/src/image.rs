@@ -2,7 +2,7 @@
 //!
 //! `build.rs` compiles this file alone into one position-independent object and links it by `image.ld` into a shared
 //! object of one read-only, executable segment: no relocation, no writable byte, no thread-local storage. The
-//! kernel's data page lies right below the image, at the linker's symbol `vvar`, reached pc-relatively.
+//! kernel's data pages lie right below the image, at the linker's symbols `vvar` and `answers`, reached pc-relatively.
 //!
 //! Each function does what its system call does, and makes the call for whatever it cannot answer. Results are
 //! written straight through the caller's pointers: a bad one faults here, in the program, as under Linux.
@@ -16,6 +16,10 @@ use data::VdsoData;
 #[path = "../../crates/uapi/src/vdso.rs"]
 #[allow(dead_code)]
 mod data;
+mod hwprobe;
+#[path = "../../crates/hwprobe/src/rules.rs"]
+#[allow(dead_code)]
+mod rules;
 
 const NR_CLOCK_GETTIME: usize = 113;
 const NR_CLOCK_GETRES: usize = 114;
@@ -184,5 +188,6 @@ global_asm!(
     ".word {version}",
     ".popsection",
     ".hidden vvar",
+    ".hidden answers",
     version = const data::LINUX_VERSION_CODE,
 );

@@ -1,8 +1,8 @@
-//! The vDSO: the image that the kernel maps into every program, and the data page below it.
+//! The vDSO: the image that the kernel maps into every program, and the data pages below it.
 //!
 //! The image lives in the kernel's read-only data, page-aligned and padded with zeroes to whole pages, so that its
-//! frames can be mapped into user space as they are. [`VVAR`] is a page of its own in the kernel's data. A program
-//! sees the page of [`VVAR`] read-only and, right above it, the image readable and executable.
+//! frames can be mapped into user space as they are. [`ANSWERS`] and [`VVAR`] are pages of their own in the kernel's data.
+//! A program sees these two read-only, in this order, and right above them the image readable and executable.
 //!
 //! The image's code is `image.rs`; `build.rs` says how it is made, `check.rs` what it must be.
 
@@ -13,9 +13,14 @@
 extern crate std;
 
 #[cfg(all(test, limen_vdso))]
+#[allow(dead_code)] // the build script uses the rest
 mod check;
 
-use uapi::vdso::{VVAR_SIZE, VdsoData};
+use riscv_hwprobe::rules::Answers;
+use uapi::vdso::{HARTS, VdsoData};
+
+/// Bytes of a page.
+const PAGE: usize = 4096;
 
 /// Puts what it holds on pages of its own.
 #[repr(C, align(4096))]
@@ -33,26 +38,49 @@ pub mod symbols {
     include!(concat!(env!("OUT_DIR"), "/symbols.rs"));
 }
 
-/// The data page: [`VdsoData`] at its start, zeroes after it.
+/// A data page: `T` at its start, zeroes after it.
 #[repr(C, align(4096))]
 #[derive(Debug)]
-pub struct VvarPage {
-    data: VdsoData,
-    rest: [u8; VVAR_SIZE - size_of::<VdsoData>()],
+pub struct DataPage<T, const REST: usize> {
+    data: T,
+    rest: [u8; REST],
 }
 
-const _: () = assert!(size_of::<VvarPage>() == VVAR_SIZE && align_of::<VvarPage>() == VVAR_SIZE);
+impl<T, const REST: usize> DataPage<T, REST> {
+    const fn new(data: T) -> Self {
+        const { assert!(size_of::<Self>() == PAGE && size_of::<T>() + REST == PAGE) };
+        Self { data, rest: [0; REST] }
+    }
+}
 
-impl core::ops::Deref for VvarPage {
-    type Target = VdsoData;
+impl<T, const REST: usize> core::ops::Deref for DataPage<T, REST> {
+    type Target = T;
 
-    fn deref(&self) -> &VdsoData {
+    fn deref(&self) -> &T {
         &self.data
     }
 }
 
-/// The one data page, which the kernel publishes to and every program reads.
-pub static VVAR: VvarPage = VvarPage { data: VdsoData::new(), rest: [0; VVAR_SIZE - size_of::<VdsoData>()] };
+/// What a page has left beside a `T`.
+const fn rest<T>() -> usize {
+    PAGE - size_of::<T>()
+}
+
+/// What riscv_hwprobe(2) answers.
+pub type HartAnswers = Answers<HARTS>;
+
+/// The page right below the image: the clocks.
+pub static VVAR: DataPage<VdsoData, { rest::<VdsoData>() }> = DataPage::new(VdsoData::new());
+
+/// The page below that: what riscv_hwprobe(2) answers. Filled once, before the first program runs.
+pub static ANSWERS: DataPage<HartAnswers, { rest::<HartAnswers>() }> = DataPage::new(Answers::new());
+
+/// Where a program goes on whose access at `offset` in the image faults; `None` if that is no access on behalf of its
+/// caller.
+pub fn resume(offset: usize) -> Option<usize> {
+    let at = symbols::EXCEPTIONS.binary_search_by_key(&offset, |entry| entry.0).ok()?;
+    symbols::EXCEPTIONS.get(at).map(|entry| entry.1)
+}
 
 #[cfg(all(test, limen_vdso))]
 mod tests {
@@ -66,6 +94,16 @@ mod tests {
         assert_eq!(found[1].1, symbols::CLOCK_GETTIME as u64);
         assert_eq!(IMAGE.len(), 4096, "more than a page: cheap no longer");
         assert_eq!(IMAGE.as_ptr() as usize % 4096, 0);
+    }
+
+    #[test]
+    fn faulting_accesses_are_found_by_their_offset() {
+        assert!(symbols::EXCEPTIONS.len() > 10);
+        for (access, then) in symbols::EXCEPTIONS {
+            assert_eq!(resume(access), Some(then));
+            assert_eq!(resume(access + 1), None);
+        }
+        assert_eq!(resume(symbols::CLOCK_GETTIME), None);
     }
 
     /// Offset of the program header of `kind`.

@@ -76,10 +76,10 @@ pub trait Memory {
     fn pair(&mut self, at: usize) -> Result<(u64, u64), Fault>;
     /// Writes the pair at `at`, the key first.
     fn put_pair(&mut self, at: usize, key: u64, value: u64) -> Result<(), Fault>;
-    /// A set of 1 to [`SET`] bytes.
-    fn set(&mut self, at: usize, bytes: usize) -> Result<u64, Fault>;
-    /// Writes the first `bytes` bytes of a set, 1 to [`SET`].
-    fn put_set(&mut self, at: usize, bytes: usize, set: u64) -> Result<(), Fault>;
+    /// A set of `size` bytes, at least one; of a longer one the first [`SET`] bytes.
+    fn set(&mut self, at: usize, size: usize) -> Result<u64, Fault>;
+    /// Writes a set of `size` bytes, at least one; of a longer one the first [`SET`] bytes.
+    fn put_set(&mut self, at: usize, size: usize, set: u64) -> Result<(), Fault>;
     /// Called between pairs, `left` of which are still to come: a kernel may let interrupts in.
     #[inline(always)]
     fn pause(&mut self, left: usize) {
@@ -148,40 +148,42 @@ impl<const HARTS: usize> Answers<HARTS> {
         self.online.load(Relaxed)
     }
 
-    /// The answer for `set`, harts that are online and at least one. `None` for an unknown key.
+    /// The keys for which every subset of `set` that is asked about gets the answer for all harts: those on which the harts
+    /// agree, or every key if the set is all of `online`.
     #[inline(always)]
-    pub fn value(&self, key: u64, set: u64) -> Option<u64> {
+    fn same(&self, set: u64, online: u64) -> u64 {
+        if set == online { u64::MAX } else { self.uniform.load(Relaxed) }
+    }
+
+    /// The answer for `set`, harts that are online and at least one; `same` is [`Answers::same`] of it. `None` for an unknown
+    /// key.
+    #[inline(always)]
+    fn value(&self, key: u64, set: u64, same: u64) -> Option<u64> {
         let index = index(key)?;
         let all = self.all.get(index)?;
-        if self.agree(index) { Some(all.load(Relaxed)) } else { Some(self.sum(index, set).answer(index)) }
+        if same >> index & 1 != 0 { Some(all.load(Relaxed)) } else { Some(self.sum(index, set).answer(index)) }
     }
 
     /// The harts of `set` whose word for `key` satisfies `wanted`. `None` for an unknown key.
     #[inline(always)]
-    pub fn matching(&self, key: u64, wanted: u64, set: u64) -> Option<u64> {
+    fn matching(&self, key: u64, wanted: u64, set: u64) -> Option<u64> {
         let index = index(key)?;
         let all = self.all.get(index)?;
         let looked_at = if BITMASKS >> index & 1 != 0 { wanted } else { u64::MAX };
-        if self.agree(index) {
+        if self.uniform.load(Relaxed) >> index & 1 != 0 {
             return Some(if all.load(Relaxed) & looked_at == wanted { set } else { 0 });
         }
         let (mut left, mut bit, mut found) = (set, 1, 0);
         for word in self.row(index) {
-            if left == 0 {
-                break;
-            }
             if left & 1 != 0 && word.load(Relaxed) & looked_at == wanted {
                 found |= bit;
             }
             (left, bit) = (left >> 1, bit << 1);
+            if left == 0 {
+                break;
+            }
         }
         Some(found)
-    }
-
-    /// Whether all harts have the same word for a known key.
-    #[inline(always)]
-    fn agree(&self, index: usize) -> bool {
-        self.uniform.load(Relaxed) >> (index & 63) & 1 != 0
     }
 
     #[inline(always)]
@@ -193,14 +195,14 @@ impl<const HARTS: usize> Answers<HARTS> {
     fn sum(&self, key: usize, set: u64) -> Sum {
         let (mut left, mut sum) = (set, Sum { any: 0, each: u64::MAX });
         for word in self.row(key) {
-            if left == 0 {
-                break;
-            }
             if left & 1 != 0 {
                 let word = word.load(Relaxed);
                 sum = Sum { any: sum.any | word, each: sum.each & word };
             }
             left >>= 1;
+            if left == 0 {
+                break;
+            }
         }
         sum
     }
@@ -243,95 +245,110 @@ const fn mask(bits: usize) -> u64 {
 pub fn answer<const HARTS: usize, M: Memory>(
     answers: &Answers<HARTS>,
     memory: &mut M,
-    request: Request,
+    mut request: Request,
 ) -> Result<(), Error> {
-    if request.flags == 0 && request.size == 0 && request.cpus == 0 {
-        return all(answers, memory, request);
+    if request.flags != 0 {
+        return which(answers, memory, request);
     }
-    if request.flags & WHICH_CPUS == 0 { some(answers, memory, request) } else { which(answers, memory, request) }
+    if request.size == 0 && request.cpus == 0 {
+        return all(answers, memory, &mut request).map_err(Error::from);
+    }
+    some(answers, memory, &mut request)
 }
 
-/// The pairs' addresses, each with how many come after it.
-#[inline(always)]
-fn places(request: Request) -> impl Iterator<Item = (usize, usize)> {
-    (0..request.count).rev().scan(request.pairs, |at, left| {
-        let here = *at;
-        *at = at.wrapping_add(PAIR);
-        Some((here, left))
-    })
+impl Request {
+    /// Leaves the first pair behind.
+    #[inline(always)]
+    fn advance(&mut self, memory: &mut impl Memory) {
+        self.pairs = self.pairs.wrapping_add(PAIR);
+        self.count -= 1;
+        memory.pause(self.count);
+    }
 }
 
-/// All harts: what every C library asks when a program starts, hence the shortest way.
+/// A query without flags for all harts: what every C library asks when a program starts, hence the shortest way. If it
+/// fails, `request` is what is left of it.
+///
+/// # Errors
+/// EFAULT.
 #[inline(always)]
 pub fn all<const HARTS: usize, M: Memory>(
     answers: &Answers<HARTS>,
     memory: &mut M,
-    request: Request,
-) -> Result<(), Error> {
-    for (at, left) in places(request) {
-        let key = memory.key(at)?;
-        match index(key).and_then(|index| answers.all.get(index)) {
-            Some(value) => memory.put_pair(at, key, value.load(Relaxed))?,
-            None => memory.put_pair(at, UNKNOWN, 0)?,
-        }
-        memory.pause(left);
+    request: &mut Request,
+) -> Result<(), Fault> {
+    while request.count != 0 {
+        let key = memory.key(request.pairs)?;
+        let (key, value) = match index(key).and_then(|index| answers.all.get(index)) {
+            Some(value) => (key, value.load(Relaxed)),
+            None => (UNKNOWN, 0),
+        };
+        memory.put_pair(request.pairs, key, value)?;
+        request.advance(memory);
     }
     Ok(())
 }
 
-/// The harts of a set.
+/// A query without flags for a set of harts, which is given by its size and place. If it fails with EFAULT, `request` is
+/// what is left of it.
+///
+/// # Errors
+/// EFAULT. EINVAL for a set without a hart that is online.
 #[inline(always)]
 pub fn some<const HARTS: usize, M: Memory>(
     answers: &Answers<HARTS>,
     memory: &mut M,
-    request: Request,
+    request: &mut Request,
 ) -> Result<(), Error> {
-    if request.flags != 0 || request.size == 0 && request.cpus != 0 {
+    if request.size == 0 {
         return Err(Error::Invalid);
     }
-    let set = match request.size {
-        0 => answers.online(),
-        size => memory.set(request.cpus, size.min(SET))? & answers.online(),
-    };
+    let online = answers.online();
+    let set = memory.set(request.cpus, request.size)? & online;
     if set == 0 {
         return Err(Error::Invalid);
     }
-    for (at, left) in places(request) {
-        let key = memory.key(at)?;
-        match answers.value(key, set) {
-            Some(value) => memory.put_pair(at, key, value)?,
-            None => memory.put_pair(at, UNKNOWN, 0)?,
-        }
-        memory.pause(left);
+    let same = answers.same(set, online);
+    while request.count != 0 {
+        let key = memory.key(request.pairs)?;
+        let (key, value) = match answers.value(key, set, same) {
+            Some(value) => (key, value),
+            None => (UNKNOWN, 0),
+        };
+        memory.put_pair(request.pairs, key, value)?;
+        request.advance(memory);
     }
     Ok(())
 }
 
-/// Which harts match: the set is reduced to them. An empty set stands for all harts; a set is empty if it names no hart of
-/// the machine. An unknown key matches nowhere, and is marked; the pairs behind it are still looked at for their keys.
+/// A query with flags. With WHICH_CPUS the set is reduced to the harts that match. An empty set stands for all harts; a set
+/// is empty if it names no hart of the machine. An unknown key matches nowhere, and is marked; the pairs behind it are
+/// still looked at for their keys.
+///
+/// # Errors
+/// EFAULT. EINVAL for other flags, or without a set.
 #[inline(always)]
 pub fn which<const HARTS: usize, M: Memory>(
     answers: &Answers<HARTS>,
     memory: &mut M,
-    request: Request,
+    mut request: Request,
 ) -> Result<(), Error> {
     if request.flags != WHICH_CPUS || request.size == 0 || request.cpus == 0 {
         return Err(Error::Invalid);
     }
-    let bytes = request.size.min(SET);
-    let given = memory.set(request.cpus, bytes)?;
+    let given = memory.set(request.cpus, request.size)?;
     let online = answers.online();
     let mut set = if given & answers.possible.load(Relaxed) == 0 { online } else { given & online };
-    for (at, left) in places(request) {
-        let (key, wanted) = memory.pair(at)?;
+    while request.count != 0 {
+        let (key, wanted) = memory.pair(request.pairs)?;
         set = match answers.matching(key, wanted, set) {
             Some(found) => found,
             None => {
-                memory.put_pair(at, UNKNOWN, 0)?;
+                memory.put_pair(request.pairs, UNKNOWN, 0)?;
                 0
             }
         };
-        memory.pause(left);
+        request.advance(memory);
     }
-    Ok(memory.put_set(request.cpus, bytes, set)?)
+    Ok(memory.put_set(request.cpus, request.size, set)?)
 }

@@ -38,13 +38,15 @@ impl Memory for Fake<'_> {
         Ok(())
     }
 
-    fn set(&mut self, at: usize, bytes: usize) -> Result<u64, Fault> {
+    fn set(&mut self, at: usize, size: usize) -> Result<u64, Fault> {
+        let bytes = size.min(8);
         let mut word = [0; 8];
         word[..bytes].copy_from_slice(self.place(at, bytes)?);
         Ok(u64::from_le_bytes(word))
     }
 
-    fn put_set(&mut self, at: usize, bytes: usize, set: u64) -> Result<(), Fault> {
+    fn put_set(&mut self, at: usize, size: usize, set: u64) -> Result<(), Fault> {
+        let bytes = size.min(8);
         self.place(at, bytes)?.copy_from_slice(&set.to_le_bytes()[..bytes]);
         Ok(())
     }

@@ -15,6 +15,7 @@ mod caller;
 mod exec;
 mod file;
 mod futex;
+pub mod hwprobe;
 mod memory;
 pub mod proc;
 mod process;
@@ -60,12 +61,14 @@ families! {
     "Signals" = signal;
     "Time" = time;
     "Futexes" = futex;
+    "Harts" = hwprobe;
     "The system" = system;
 }
 
 /// Connects the crates below with each other. Once at boot, before the first program.
 pub fn init() {
     task::signal::set_trampoline(exec::vdso::trampoline);
+    task::fault::set_resume(exec::vdso::resume);
 }
 
 #[cfg(test)]

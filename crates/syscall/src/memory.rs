@@ -34,7 +34,6 @@ calls! {
         RISCV_FLUSH_ICACHE = riscv_flush_icache;
     }
     absent {
-        RISCV_HWPROBE = ENOSYS, "later";
         RSEQ = ENOSYS, "as a kernel without it";
         USERFAULTFD = ENOSYS, "as a kernel without it";
     }

@@ -1,6 +1,9 @@
 //! Exceptions of a program: what the address space resolves, and what becomes a signal.
 
+use alloc::sync::Arc;
+
 use hal::calls::{Access, Exception};
+use hal::sync::Once;
 use hal::task::UserFrame;
 use uapi::Siginfo;
 use uapi::signal::*;
@@ -12,9 +15,27 @@ use crate::{oom, wait};
 /// An exception in user mode (`Upcalls::exception`).
 pub fn exception(frame: &mut UserFrame, exception: Exception) {
     match exception {
-        Exception::PageFault { address, access } => page_fault(address, access),
+        Exception::PageFault { address, access } => page_fault(frame, address, access),
+        Exception::Misaligned(_) | Exception::AccessFault(_) if resumed(frame) => {}
         other => force(&signal_for(other, frame.pc)),
     }
+}
+
+static RESUME: Once<fn(&mm::AddressSpace, usize) -> Option<usize>> = Once::new();
+
+/// Tells where a program goes on that faulted at some pc in the vDSO, if that was an access on behalf of the vDSO's caller:
+/// no signal is sent then. Called once at boot.
+pub fn set_resume(find: fn(&mm::AddressSpace, usize) -> Option<usize>) {
+    let _ = RESUME.set(find);
+}
+
+/// Lets the program go on, if it was in the vDSO and the vDSO sees to its own faults.
+#[cold]
+fn resumed(frame: &mut UserFrame) -> bool {
+    let find = |mm: Option<&Arc<mm::AddressSpace>>| RESUME.get()?(mm?, frame.pc);
+    let then = current().mm_slot().with(find);
+    frame.pc = then.unwrap_or(frame.pc);
+    then.is_some()
 }
 
 /// The signal for an exception other than a page fault, at `pc`.
@@ -31,12 +52,13 @@ fn signal_for(exception: Exception, pc: usize) -> Siginfo {
 }
 
 #[inline]
-fn page_fault(address: usize, access: Access) {
+fn page_fault(frame: &mut UserFrame, address: usize, access: Access) {
     let me = current();
     let outcome = me.mm_slot().with(|mm| mm.map_or(Outcome::Unmapped, |mm| resolve(mm, address, access)));
     match outcome {
         Outcome::Resolved => me.counts.minor_fault(),
         Outcome::NoMemory => out_of_memory(),
+        _ if resumed(frame) => {}
         failed => refuse(failed, address),
     }
 }

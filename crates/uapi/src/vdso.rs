@@ -15,8 +15,13 @@ use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering, fence};
 /// note tells it; `system::RELEASE` is the same for uname(2).
 pub const LINUX_VERSION_CODE: u32 = 6 << 16 | 12 << 8;
 
-/// Bytes of data mapped below the text.
-pub const VVAR_SIZE: usize = 4096;
+/// Bytes of data mapped below the text: a page for riscv_hwprobe(2) and, right below the text, the page that this file is
+/// about.
+pub const VVAR_SIZE: usize = 2 * VVAR_PAGE;
+/// Bytes of one of these pages.
+const VVAR_PAGE: usize = 4096;
+/// Harts that the page for riscv_hwprobe(2) has room for.
+pub const HARTS: usize = 8;
 
 /// Length of the table of bases: one more than the highest clock answered without a call.
 pub const CLOCKS: usize = 12;
@@ -130,7 +135,7 @@ pub struct VdsoData {
 
 const _: () = {
     assert!(size_of::<VdsoData>() == 136 && align_of::<VdsoData>() == 8);
-    assert!(size_of::<VdsoData>() <= VVAR_SIZE);
+    assert!(size_of::<VdsoData>() <= VVAR_PAGE);
 };
 
 impl VdsoData {

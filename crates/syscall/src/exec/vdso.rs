@@ -1,4 +1,4 @@
-//! The vDSO in programs: the kernel's own pages, mapped with one page of data below the image's text.
+//! The vDSO in programs: the kernel's own pages, mapped with two pages of data below the image's text.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -11,7 +11,7 @@ use mm::{AddressSpace, Special};
 use uapi::vdso::VVAR_SIZE;
 use uapi::{Errno, Result};
 
-/// The data page and the image.
+/// The data pages and the image.
 type Pages = (Arc<Special>, Arc<Special>);
 
 static PAGES: Once<Option<Pages>> = Once::new();
@@ -19,7 +19,7 @@ static PAGES: Once<Option<Pages>> = Once::new();
 fn make() -> Option<Pages> {
     let text: Option<Vec<_>> = vdso::IMAGE.chunks(PAGE_SIZE).map(image_frame).collect();
     let text = text.filter(|text| !text.is_empty())?;
-    let data = alloc::vec![image_frame(&vdso::VVAR)?];
+    let data = alloc::vec![image_frame(&vdso::ANSWERS)?, image_frame(&vdso::VVAR)?];
     let special = |name, frames| Arc::new(Special { name, frames });
     Some((special("[vvar]", data), special("[vdso]", text)))
 }
@@ -42,4 +42,12 @@ pub fn trampoline(mm: &AddressSpace) -> usize {
         0 => 0,
         at => at + vdso::symbols::RT_SIGRETURN,
     }
+}
+
+/// Where a program of a space goes on that faulted at `pc` in the vDSO, on behalf of whoever called it: registered with the
+/// task crate at boot.
+pub fn resume(mm: &AddressSpace, pc: usize) -> Option<usize> {
+    let base = mm.program().vdso;
+    let offset = pc.checked_sub(base).filter(|offset| base != 0 && *offset < vdso::IMAGE.len())?;
+    vdso::resume(offset).map(|then| base + then)
 }

@@ -1,0 +1,186 @@
+//! riscv_hwprobe(2) without a trap: the rules of the `riscv-hwprobe` crate, over the program's own memory.
+//!
+//! The call answers a bad pointer with EFAULT, so here a fault must not kill the program. Each access has an entry in the
+//! section `.exceptions`: the offset of the instruction and where to go on if it faults, both relative to their own place.
+//! The kernel looks there before it sends a signal. A load that faults goes on with a flag set, a store at the
+//! error path; either way the function ends by making the call, which finds the error: for what
+//! is left of the query, or, with WHICH_CPUS, for all of it once more.
+
+use core::arch::asm;
+
+use crate::rules::{self, Answers, Error, Fault, Memory, Request};
+
+/// Harts that the table has room for.
+pub const HARTS: usize = crate::data::HARTS;
+
+const NR_RISCV_HWPROBE: usize = 258;
+
+/// The kernel's table, in a page of its own.
+#[inline(always)]
+fn answers() -> &'static Answers<HARTS> {
+    let page: *const Answers<HARTS>;
+    // SAFETY: materialises an address; touches no memory.
+    unsafe { asm!("lla {}, answers", out(reg) page, options(pure, nomem, nostack, preserves_flags)) };
+    // SAFETY: the kernel maps the page below the image for the life of the program, page-aligned and readable, filled
+    // before the first program ran.
+    unsafe { &*page }
+}
+
+/// The program's memory. The flag is raised by the first load that faults.
+struct Own(usize);
+
+macro_rules! load {
+    ($self:ident, $instruction:literal, $at:expr) => {
+        load!($self, $instruction, $at, 0)
+    };
+    ($self:ident, $instruction:literal, $at:expr, $offset:literal) => {{
+        let value: u64;
+        // SAFETY: one load on the caller's behalf, which may fault: then the flag is set. No Rust object is touched.
+        unsafe {
+            asm!(
+                concat!("2: ", $instruction, " {value}, ", $offset, "({at})"),
+                "3:",
+                ".pushsection .text.fixup, \"ax\", @progbits",
+                "4: li {flag}, 1",
+                "j 3b",
+                ".popsection",
+                ".pushsection .exceptions, \"a\", @progbits",
+                ".balign 4",
+                ".word 2b - .",
+                ".word 4b - .",
+                ".popsection",
+                value = lateout(reg) value,
+                flag = inout(reg) $self.0,
+                at = in(reg) $at,
+                options(nostack, readonly, preserves_flags),
+            );
+        }
+        // In assembly, so that the compiler does not learn that the flag is 0 and make the 0 anew for each load.
+        // SAFETY: a branch, to where the function returns.
+        unsafe {
+            asm!("bnez {flag}, {fault}", flag = in(reg) $self.0, fault = label { return Err(Fault) },
+                options(nomem, nostack, preserves_flags));
+        }
+        value
+    }};
+}
+
+macro_rules! store {
+    ($instruction:literal, $at:expr, $value:expr) => {
+        store!($instruction, $at, 0, $value)
+    };
+    ($instruction:literal, $at:expr, $offset:literal, $value:expr) => {{
+        // SAFETY: one store on the caller's behalf, which may fault: then the function returns. It changes what the caller
+        // asked to have changed.
+        unsafe {
+            asm!(
+                concat!("2: ", $instruction, " {value}, ", $offset, "({at})"),
+                ".pushsection .exceptions, \"a\", @progbits",
+                ".balign 4",
+                ".word 2b - .",
+                ".word {fault} - .",
+                ".popsection",
+                value = in(reg) $value,
+                at = in(reg) $at,
+                fault = label { return Err(Fault) },
+                options(nostack, preserves_flags),
+            );
+        }
+    }};
+}
+
+impl Memory for Own {
+    #[inline(always)]
+    fn key(&mut self, at: usize) -> Result<u64, Fault> {
+        Ok(load!(self, "ld", at))
+    }
+
+    #[inline(always)]
+    fn pair(&mut self, at: usize) -> Result<(u64, u64), Fault> {
+        Ok((load!(self, "ld", at), load!(self, "ld", at, 8)))
+    }
+
+    #[inline(always)]
+    fn put_pair(&mut self, at: usize, key: u64, value: u64) -> Result<(), Fault> {
+        store!("sd", at, key);
+        store!("sd", at, 8, value);
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn set(&mut self, at: usize, size: usize) -> Result<u64, Fault> {
+        if size >= rules::SET {
+            return Ok(load!(self, "ld", at));
+        }
+        let mut set = 0;
+        for index in 0..size {
+            set |= load!(self, "lbu", at.wrapping_add(index)) << (8 * index);
+        }
+        Ok(set)
+    }
+
+    #[inline(always)]
+    fn put_set(&mut self, at: usize, size: usize, set: u64) -> Result<(), Fault> {
+        if size >= rules::SET {
+            store!("sd", at, set);
+            return Ok(());
+        }
+        for index in 0..size {
+            store!("sb", at.wrapping_add(index), set >> (8 * index));
+        }
+        Ok(())
+    }
+}
+
+/// The function's result; for a fault, that of the call.
+#[inline(always)]
+fn finish(result: Result<(), Error>, request: Request) -> isize {
+    const EINVAL: isize = 22;
+    match result {
+        Ok(()) => 0,
+        Err(Error::Invalid) => -EINVAL,
+        Err(Error::Fault) => call(request),
+    }
+}
+
+#[cold]
+#[inline(always)]
+fn call(request: Request) -> isize {
+    let result;
+    // SAFETY: the caller's own call, made on its behalf with its own arguments.
+    unsafe {
+        asm!("ecall", in("a7") NR_RISCV_HWPROBE, inlateout("a0") request.pairs => result, in("a1") request.count,
+            in("a2") request.size, in("a3") request.cpus, in("a4") request.flags, options(nostack));
+    }
+    result
+}
+
+/// riscv_hwprobe(2): as the call for any arguments, and without one unless a pointer is bad. The result is an `int`.
+#[unsafe(no_mangle)]
+pub extern "C" fn __vdso_riscv_hwprobe(pairs: usize, count: usize, size: usize, cpus: usize, flags: usize) -> isize {
+    // The upper half of the register of an `unsigned int` says nothing.
+    let flags = flags as u32;
+    if flags != 0 {
+        return which(pairs, count, size, cpus, flags);
+    }
+    if size != 0 || cpus != 0 {
+        return some(pairs, count, size, cpus);
+    }
+    let mut request = Request { pairs, count, size, cpus, flags };
+    finish(rules::all(answers(), &mut Own(0), &mut request).map_err(Error::from), request)
+}
+
+// The longer ways are functions of their own, so that the shortest needs no stack. Arguments stay in their registers.
+
+#[inline(never)]
+extern "C" fn some(pairs: usize, count: usize, size: usize, cpus: usize) -> isize {
+    let mut request = Request { pairs, count, size, cpus, flags: 0 };
+    finish(rules::some(answers(), &mut Own(0), &mut request), request)
+}
+
+/// With flags; those that do not exist are refused with the same error as they are without WHICH_CPUS.
+#[inline(never)]
+extern "C" fn which(pairs: usize, count: usize, size: usize, cpus: usize, flags: u32) -> isize {
+    let request = Request { pairs, count, size, cpus, flags };
+    finish(rules::which(answers(), &mut Own(0), request), request)
+}
