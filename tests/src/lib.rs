@@ -2,19 +2,20 @@
 //!
 //! A [`BootTest`] names a machine, a program and what must come of it. An [`ImageCheck`] looks at the built kernel
 //! without booting it. To add one, write it in the file of its subject and, for a new file, name it in [`boots`] or
-//! [`image::CHECKS`]. Names are `boot/…` and `image/…`; tests on the host are `host/…`.
+//! [`image::CHECKS`]. Names are `boot/…`, `image/…` and `lab/…`; tests on the host are `host/…`.
 #![forbid(unsafe_code)]
 
-mod budget;
+pub mod budget;
 mod first_light;
 mod guest;
 pub mod image;
+pub mod lab;
 
 pub use image::ImageCheck;
 
 /// The boot tests, in the order in which they are started.
 pub fn boots() -> Vec<BootTest> {
-    [first_light::TESTS, guest::TESTS, budget::TESTS].concat()
+    [first_light::TESTS, guest::TESTS].concat()
 }
 
 /// The long boot tests, hours on a small machine.

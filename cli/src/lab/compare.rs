@@ -32,7 +32,10 @@ pub fn compare(args: &LabCompareArgs) -> Result<u8> {
 }
 
 /// The text, and the largest growth in per cent; infinite if a workload is no longer counted.
-fn difference(before: &Document, after: &Document, counts: &[Count], all: bool) -> Result<(String, f64)> {
+///
+/// # Errors
+/// The two have no kernel in common.
+pub fn difference(before: &Document, after: &Document, counts: &[Count], all: bool) -> Result<(String, f64)> {
     let mut text = String::new();
     if before.machine != after.machine {
         let _ = writeln!(text, "the machines differ: {:?}\n                     {:?}\n", before.machine, after.machine);

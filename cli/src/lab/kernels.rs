@@ -26,7 +26,7 @@ pub struct Candidate {
 ///
 /// # Errors
 /// A name says nothing, or a file is no kernel for riscv64.
-pub fn prepare(workspace: &Workspace, tools: &Tools, names: &[String], revision: &str) -> Result<Vec<Candidate>> {
+pub fn prepare(workspace: &Workspace, tools: &Tools, names: &[String]) -> Result<Vec<Candidate>> {
     let usual = DEFAULT.map(str::to_owned);
     let names = if names.is_empty() { &usual[..] } else { names };
     let mut candidates: Vec<Candidate> = Vec::new();
@@ -37,10 +37,7 @@ pub fn prepare(workspace: &Workspace, tools: &Tools, names: &[String], revision:
         let kernel = Kernel::parse(Some(text));
         let image = vm::prepare(workspace, &tools.toolchain, &kernel).with_context(|| format!("kernel {text}"))?;
         let bytes = fs::read(&image.file).with_context(|| format!("cannot read {}", image.file.display()))?;
-        let version = linux_version(&bytes).unwrap_or_else(|| match kernel {
-            Kernel::Limen => format!("limen {revision}"),
-            _ => "unknown".into(),
-        });
+        let version = linux_version(&bytes).unwrap_or_else(|| if image.is_limen { "limen" } else { "unknown" }.into());
         let mut name = match &kernel {
             Kernel::File(file) => file.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
             _ => text.clone(),

@@ -61,11 +61,26 @@ fn run(workspace: &Workspace, args: &LabRunArgs) -> Result<u8> {
 pub fn count_all(workspace: &Workspace, machine: &LabMachineArgs, names: &[String]) -> Result<Document> {
     let (workloads, with_boot) = chosen(names)?;
     let tools = setup::tools(workspace)?;
+    let kernels = kernels::prepare(workspace, &tools, &machine.kernels)?;
     let instrument = instrument::prepare(workspace, &tools)?;
-    let kernels = kernels::prepare(workspace, &tools, &machine.kernels, &instrument.revision)?;
     let setting = Setting { workspace, tools: &tools, instrument: &instrument, machine, root: Settings::default() };
     let command = std::iter::once("cargo limen".to_owned()).chain(std::env::args().skip(1)).collect();
     measure::measure(&setting, &kernels, &workloads, with_boot, command)
+}
+
+/// Instructions for one operation of a workload, on the document's first kernel.
+pub fn instructions(document: &Document, name: &str) -> Option<f64> {
+    let cell = document.kernels.first()?.cells.iter().find(|cell| cell.workload == name)?;
+    Count::parse("instructions").ok()?.per_operation(cell)
+}
+
+/// The rows in which two documents differ, in instructions; if there is none, says so.
+pub fn what_differs(first: &Document, second: &Document) -> String {
+    let counts: Vec<Count> = Count::parse("instructions").into_iter().collect();
+    match compare::difference(first, second, &counts, false) {
+        Ok((text, _)) => text,
+        Err(error) => format!("{error:#}"),
+    }
 }
 
 /// 0 if each kernel booted and nothing failed; what a kernel lacks is no failure.

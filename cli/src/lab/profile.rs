@@ -30,8 +30,8 @@ const NAME: usize = 24;
 pub fn profile(workspace: &Workspace, args: &LabProfileArgs) -> Result<u8> {
     let count = Count::parse(&args.count)?;
     let tools = setup::tools(workspace)?;
+    let kernels = kernels::prepare(workspace, &tools, &args.machine.kernels)?;
     let instrument = instrument::prepare(workspace, &tools)?;
-    let kernels = kernels::prepare(workspace, &tools, &args.machine.kernels, &instrument.revision)?;
     let root = Settings {
         packages: args.packages.clone(),
         copies: args.copies.iter().map(|text| parse_copy(text)).collect::<Result<_>>()?,

@@ -14,7 +14,7 @@ const PREFIX: &str = "host/";
 fn own(filter: &str) -> Option<&str> {
     match filter.strip_prefix(PREFIX) {
         Some(rest) => Some(rest),
-        None if filter.starts_with("boot/") || filter.starts_with("image/") => None,
+        None if ["boot/", "image/", "lab/"].iter().any(|other| filter.starts_with(other)) => None,
         None => Some(filter),
     }
 }

@@ -1,7 +1,8 @@
-//! `cargo limen test`: host tests, checks of the image, boots.
+//! `cargo limen test`: host tests, checks of the image, boots, the lab.
 
 mod boot;
 mod host;
+mod lab;
 mod tally;
 
 use crate::args::TestArgs;
@@ -24,6 +25,9 @@ pub fn test(workspace: &Workspace, args: &TestArgs) -> Result<u8> {
         limen_tests::image::CHECKS.iter().filter(|check| !args.soak && check.name.contains(filter)).collect();
     let boots = if args.soak { limen_tests::soaks() } else { limen_tests::boots() };
     let boots: Vec<_> = boots.into_iter().filter(|test| test.name.contains(filter)).collect();
+    let matching = |name: &str| !args.soak && name.contains(filter);
+    let bad_input: Vec<_> = limen_tests::lab::TESTS.iter().filter(|test| matching(test.name)).collect();
+    let counted: Vec<_> = lab::COUNTED.into_iter().filter(|name| matching(name)).collect();
     if args.list {
         if !args.soak {
             host::list(workspace, &setup::tools(workspace)?.toolchain, filter)?;
@@ -32,6 +36,8 @@ pub fn test(workspace: &Workspace, args: &TestArgs) -> Result<u8> {
             .iter()
             .map(|check| check.name)
             .chain(boots.iter().map(|test| test.name))
+            .chain(bad_input.iter().map(|test| test.name))
+            .chain(counted.iter().copied())
             .for_each(|name| println!("{name}"));
         return Ok(0);
     }
@@ -44,6 +50,10 @@ pub fn test(workspace: &Workspace, args: &TestArgs) -> Result<u8> {
     }
     if !boots.is_empty() {
         boot::run(workspace, &tools, &kernel, &boots, &tally)?;
+    }
+    if kernel == Kernel::Limen {
+        lab::bad_input(workspace, &bad_input, &tally);
+        lab::counted(workspace, &counted, &tally);
     }
     Ok(tally.close())
 }
