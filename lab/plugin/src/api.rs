@@ -41,18 +41,6 @@ opaque! {
     Instruction
     /// A register.
     RegisterHandle
-    /// Storage with an element for each CPU.
-    Scoreboard
-}
-
-/// A 64-bit number in each element of a scoreboard.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct Entry {
-    /// The scoreboard.
-    pub scoreboard: *mut Scoreboard,
-    /// Where in the element.
-    pub offset: usize,
 }
 
 /// A register that can be read.
@@ -93,9 +81,6 @@ pub mod flags {
     pub const READ: c_int = 1;
 }
 
-/// What is done without a callback.
-pub const STORE: c_int = 1;
-
 /// Called for a CPU.
 pub type OnCpu = extern "C" fn(Id, c_uint);
 /// Called for a block being translated.
@@ -122,20 +107,11 @@ unsafe extern "C" {
         flags: c_int,
         data: *mut c_void,
     );
-    pub fn qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(
-        instruction: *mut Instruction,
-        operation: c_int,
-        entry: Entry,
-        value: u64,
-    );
 
     pub fn qemu_plugin_tb_n_insns(block: *const TranslationBlock) -> usize;
     pub fn qemu_plugin_tb_vaddr(block: *const TranslationBlock) -> u64;
     pub fn qemu_plugin_tb_get_insn(block: *const TranslationBlock, index: usize) -> *mut Instruction;
     pub fn qemu_plugin_insn_data(instruction: *const Instruction, to: *mut c_void, length: usize) -> usize;
-
-    pub fn qemu_plugin_scoreboard_new(element_size: usize) -> *mut Scoreboard;
-    pub fn qemu_plugin_u64_get(entry: Entry, cpu: c_uint) -> u64;
 
     pub fn qemu_plugin_get_registers() -> *mut Array;
     pub fn qemu_plugin_read_register(handle: *mut RegisterHandle, to: *mut ByteArray) -> c_int;

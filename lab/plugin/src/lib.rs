@@ -3,7 +3,7 @@
 //! Use, arguments and output are described in `lab/README.md`; what is concluded from what is seen, in the crate
 //! `limen-lab-model`. Here is only the glue: each block of guest code is decoded when QEMU translates it, with the mode
 //! read at that moment (QEMU never runs one translation in two modes), and one callback at its start tells the model that
-//! a hart enters it. A marker has a callback of its own; a few blocks store whether their last instruction was begun.
+//! a hart enters it. A marker has a callback of its own, and so has the last instruction of a few blocks.
 
 mod api;
 mod registers;
@@ -28,20 +28,12 @@ struct State {
     blocks: Mutex<(Blocks, Buffer)>,
     handles: OnceLock<Handles>,
     open: Open,
-    /// Whether the last instruction of a block was begun, for blocks that want it.
-    reached_end: api::Entry,
     target: String,
     output: Mutex<(String, File)>,
 }
 
-// SAFETY: the scoreboard behind `reached_end` is only named to QEMU, which keeps an element for each CPU; the other parts
-// are shareable themselves.
-unsafe impl Sync for State {}
-// SAFETY: as above; nothing is bound to a thread.
-unsafe impl Send for State {}
-
-/// A hart and what it is read with.
-struct Seat(UnsafeCell<(Hart, Buffer)>);
+/// A hart, what it is read with, and whether the last instruction of its block was begun, for blocks that want it.
+struct Seat(UnsafeCell<(Hart, Buffer, bool)>);
 
 // SAFETY: only the callbacks of the CPU with the same number use it, and QEMU runs one of these at a time; at exit all
 // CPUs have been stopped.
@@ -51,7 +43,7 @@ unsafe impl Sync for Seat {}
 struct Live<'a> {
     state: &'a State,
     buffer: &'a mut Buffer,
-    cpu: c_uint,
+    reached_end: bool,
 }
 
 impl Machine for Live<'_> {
@@ -60,8 +52,7 @@ impl Machine for Live<'_> {
     }
 
     fn reached_end(&mut self) -> bool {
-        // SAFETY: the entry lies in a scoreboard of ours that is never freed; the CPU exists.
-        unsafe { api::qemu_plugin_u64_get(self.state.reached_end, self.cpu) != 0 }
+        self.reached_end
     }
 }
 
@@ -110,14 +101,11 @@ pub unsafe extern "C" fn qemu_plugin_install(
     let path = output_path(&arguments).unwrap_or_else(|error| refuse(&error));
     let file = File::create(&path).unwrap_or_else(|error| refuse(&format!("cannot create {path}: {error}")));
     let harts = usize::try_from(info.cpus[1]).unwrap_or(1).max(1);
-    // SAFETY: nothing to uphold.
-    let scoreboard = unsafe { api::qemu_plugin_scoreboard_new(size_of::<u64>()) };
     let state = State {
-        harts: (0..harts).map(|_| Seat(UnsafeCell::new((Hart::default(), Buffer::new())))).collect(),
+        harts: (0..harts).map(|_| Seat(UnsafeCell::new((Hart::default(), Buffer::new(), false)))).collect(),
         blocks: Mutex::new((Blocks::default(), Buffer::new())),
         handles: OnceLock::new(),
         open: Open::new(),
-        reached_end: api::Entry { scoreboard, offset: 0 },
         target,
         output: Mutex::new((path, file)),
     };
@@ -162,11 +150,10 @@ extern "C" fn on_translation(_: api::Id, block: *mut api::TranslationBlock) {
             api::qemu_plugin_register_vcpu_insn_exec_cb(instructions[index], on_marker, api::flags::NONE, data);
         }
         if known.wants_end()
-            && let [first, .., last] = instructions[..]
+            && let [_, .., last] = instructions[..]
         {
-            let store = api::qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu;
-            store(first, api::STORE, state.reached_end, 0);
-            store(last, api::STORE, state.reached_end, 1);
+            let none = std::ptr::null_mut();
+            api::qemu_plugin_register_vcpu_insn_exec_cb(last, on_last, api::flags::NONE, none);
         }
     }
 }
@@ -182,15 +169,24 @@ extern "C" fn on_entry(cpu: c_uint, block: *mut c_void) {
     let Some(state) = STATE.get() else { return };
     let Some(seat) = state.harts.get(cpu as usize) else { return };
     // SAFETY: see `Seat`; and the data is what `on_translation` handed over, a block that lives for ever.
-    let ((hart, buffer), block) = unsafe { (&mut *seat.0.get(), &*block.cast_const().cast::<Block>()) };
-    hart.enter(block, &state.open, &mut Live { state, buffer, cpu });
+    let ((hart, buffer, reached), block) = unsafe { (&mut *seat.0.get(), &*block.cast_const().cast::<Block>()) };
+    let reached_end = std::mem::take(reached);
+    hart.enter(block, &state.open, &mut Live { state, buffer, reached_end });
+}
+
+/// The last instruction of a block that wants to know is begun. A store that QEMU generates itself would be cheaper, but
+/// that of QEMU 10.0 goes astray on machines of several harts.
+extern "C" fn on_last(cpu: c_uint, _: *mut c_void) {
+    let Some(seat) = STATE.get().and_then(|state| state.harts.get(cpu as usize)) else { return };
+    // SAFETY: see `Seat`.
+    unsafe { (*seat.0.get()).2 = true };
 }
 
 extern "C" fn on_marker(cpu: c_uint, data: *mut c_void) {
     let Some(state) = STATE.get() else { return };
     let Some(seat) = state.harts.get(cpu as usize) else { return };
     // SAFETY: see `Seat`.
-    let (hart, _) = unsafe { &mut *seat.0.get() };
+    let (hart, ..) = unsafe { &mut *seat.0.get() };
     hart.marker(data.addr() >> 16, (data.addr() & 0xffff) as u16, &state.open);
 }
 
