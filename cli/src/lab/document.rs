@@ -125,15 +125,10 @@ impl Document {
 }
 
 impl Cell {
-    /// The modes that make up its cost. On several harts user mode is left out: the other harts' threads run there all
-    /// the time. The boot is the kernel's own, not the firmware's before it.
+    /// The modes that make up its cost. On several harts the kernel alone: the other harts' threads are in user mode all
+    /// the time, and who waits for them spins in the firmware for as long as the emulator lets them run. The boot is the
+    /// kernel's own too, not the firmware's before it.
     pub fn own_modes(&self) -> &'static [Mode] {
-        if self.workload == BOOT {
-            &[Mode::Kernel]
-        } else if self.harts > 1 {
-            &[Mode::Kernel, Mode::Firmware]
-        } else {
-            &Mode::ALL
-        }
+        if self.workload == BOOT || self.harts > 1 { &[Mode::Kernel] } else { &Mode::ALL }
     }
 }

@@ -87,9 +87,9 @@ workloads! {
     "map_unmap", 2_000, harts 1: "map and unmap 16 pages that nobody touches" => memory::map_unmap;
     "map_write_unmap_16", 500, harts 1: "map 16 pages, write to each, unmap" => memory::map_write_unmap;
     "mprotect", 2_000, harts 1: "mprotect a page read-only and back, write to it" => |meter| memory::mprotect(meter, 1);
-    "mprotect_2", 100, harts 2: "the same while a thread runs on another hart" => |meter| memory::mprotect(meter, 2);
-    "mprotect_4", 50, harts 4: "the same while threads run on 3 other harts" => |meter| memory::mprotect(meter, 4);
-    "mprotect_left_4", 200, harts 4: "the same after the only thread has visited all of 4 harts" => memory::mprotect_left;
+    "mprotect_2", 20, harts 2: "the same while a thread runs on another hart" => |meter| memory::mprotect(meter, 2);
+    "mprotect_4", 10, harts 4: "the same while threads run on 3 other harts" => |meter| memory::mprotect(meter, 4);
+    "mprotect_left_4", 50, harts 4: "the same after the only thread has visited all of 4 harts" => memory::mprotect_left;
     "pipe_round_trip", 2_000, harts 1: "one byte to another process and one back, by pipes" => processes::pipe_round_trip;
     "futex_round_trip", 2_000, harts 1: "a word handed to another thread and back, by futex" => threads::futex_round_trip;
     "switch_processes", 5_000, harts 1: "two processes yield to each other, once each" => processes::switch;
