@@ -327,7 +327,10 @@ impl FileOps for Pipe {
         let mut state = self.state.lock();
         let done = state.write(input);
         drop(state);
-        self.queue.wake_all();
+        // Not after a refusal: the writer itself is on the queue when it tries again, and would never sleep.
+        if done.is_ok() {
+            self.queue.wake_all();
+        }
         done
     }
 
