@@ -60,6 +60,7 @@ pub fn wait_more<T>(
 pub fn wait<T>(sleep: Sleep, deadline: Option<u64>, mut condition: impl FnMut() -> Option<T>) -> Result<T, Errno> {
     let me = current();
     let mut alarm = None;
+    let mut idle_turns = 0;
     // What woke the thread before it registered was for an earlier wait: it would only end the first park for nothing.
     me.sched.forget_wakeups();
     // The registration comes before the look, for every hart: the other half of the fence in `WaitQueue::wake_all`.
@@ -84,7 +85,13 @@ pub fn wait<T>(sleep: Sleep, deadline: Option<u64>, mut condition: impl FnMut() 
                 alarm = Some(timer::add(deadline, me.arc()));
             }
         }
-        sched::park(me, sleep);
+        if !sched::park(me, sleep) {
+            // Woken before it slept. Once is usual; a condition that wakes its own queue would keep the hart for ever.
+            idle_turns += 1;
+            if idle_turns > 2 {
+                sched::yield_now();
+            }
+        }
     };
     if let Some(alarm) = alarm {
         timer::cancel(alarm);

@@ -300,15 +300,17 @@ pub fn yield_now() {
     reschedule(me, Leave::Yield);
 }
 
-/// Sleeps until the next wake-up, or returns at once if there was one since the last park.
+/// Sleeps until the next wake-up; false if there was one since the last park, and it did not sleep.
 #[inline]
-pub(crate) fn park(me: Current, sleep: Sleep) {
+pub(crate) fn park(me: Current, sleep: Sleep) -> bool {
     me.sched.sleeping(sleep);
     if me.sched.state.compare_exchange(RUNNING, PARKED, Ordering::AcqRel, Ordering::Acquire).is_ok() {
         reschedule(me, Leave::Gone);
+        true
     } else {
         // It was NOTIFIED. An exchange, not a store: it reads from the last wake-up, and so sees what that announced.
         me.sched.state.swap(RUNNING, Ordering::AcqRel);
+        false
     }
 }
 
