@@ -79,8 +79,8 @@ mod tests {
                 let mut path = std::vec![b'\xff'; len];
                 path.push(0);
                 poke(base.add(start), &path);
-                with_user_path(base.add(start), |read| Ok(assert_eq!(read, &path[..len], "{len} bytes at {start}")))
-                    .unwrap();
+                let read = with_user_path(base.add(start), |read| Ok(read.to_vec()));
+                assert_eq!(read, Ok(path[..len].to_vec()), "{len} bytes at {start}");
             }
         }
         poke(base, &[b'x'; PATH_MAX]);

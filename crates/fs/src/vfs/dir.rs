@@ -1,8 +1,8 @@
 //! The table of a directory.
 //!
-//! One vector of slots in the order of creation, so that positions (cookies) only grow and readdir can go on behind a
+//! One row of slots in the order of creation, so that positions (cookies) only grow and readdir can go on behind a
 //! removed entry, and hash chains through the slots for look-up. Removal leaves an empty slot; when more than half are
-//! empty the vector is packed, which keeps order and cookies. A slot has the name's key, which for a short name is the
+//! empty the row is packed, which keeps order and cookies. A slot has the name's key, which for a short name is the
 //! name, so that a look-up touches nothing else until it has found its entry.
 
 use alloc::sync::Arc;
@@ -13,6 +13,7 @@ use uapi::{Errno, Result};
 
 use crate::file::RawEntry;
 use crate::vfs::name_key::NameKey;
+use crate::vfs::slots::{Slot, Slots};
 use crate::vfs::{Dentry, Inode};
 
 const NONE: u32 = u32::MAX;
@@ -29,17 +30,9 @@ pub trait DirOps: Send + Sync {
     fn list(&self, from: u64, emit: &mut dyn FnMut(RawEntry<'_>) -> bool) -> bool;
 }
 
-struct Slot {
-    cookie: u64,
-    key: NameKey,
-    next: u32,
-    /// `None`: removed.
-    entry: Option<(Arc<[u8]>, Arc<Dentry>)>,
-}
-
 #[derive(Default)]
 struct Table {
-    slots: Vec<Slot>,
+    slots: Slots,
     /// Heads of the hash chains; a power of two of them, none while the table is small.
     heads: Vec<u32>,
     live: usize,
@@ -83,23 +76,24 @@ impl Table {
 
     /// Makes room for one more entry, so that the insertion cannot fail.
     fn reserve(&mut self) -> Result<()> {
-        let full = self.slots.len() == self.slots.capacity();
-        if full && self.live < self.slots.len() / 2 {
-            self.pack();
-        }
-        self.slots.try_reserve(1).map_err(|_| Errno::ENOMEM)?;
-        if self.slots.len() >= SMALL && self.slots.len() >= self.heads.len() {
-            let want = (self.slots.len() + 1).next_power_of_two().max(8);
-            self.heads.try_reserve_exact(want - self.heads.len()).map_err(|_| Errno::ENOMEM)?;
-            self.heads.resize(want, NONE);
+        if self.slots.is_full() && self.live < self.slots.len() / 2 {
+            self.slots.pack();
             self.chain();
         }
+        self.slots.reserve()?;
+        if self.slots.len() >= SMALL && self.slots.len() >= self.heads.len() {
+            let want = (self.slots.len() + 1).next_power_of_two().max(8);
+            match self.heads.try_reserve_exact(want - self.heads.len()) {
+                Ok(()) => {
+                    self.heads.resize(want, NONE);
+                    self.chain();
+                }
+                // Without memory for more chains they become longer.
+                Err(_) if !self.heads.is_empty() => {}
+                Err(_) => return Err(Errno::ENOMEM),
+            }
+        }
         Ok(())
-    }
-
-    fn pack(&mut self) {
-        self.slots.retain(|slot| slot.entry.is_some());
-        self.chain();
     }
 
     /// Builds the chains anew.
@@ -271,10 +265,12 @@ impl Directory {
         Some(core::mem::replace(slot, dentry))
     }
 
-    /// Takes everything out, for tearing a file system down.
-    pub(crate) fn drain(&self) -> Vec<Arc<Dentry>> {
-        let table = core::mem::take(&mut *self.table.lock());
-        table.slots.into_iter().filter_map(|slot| slot.entry.map(|(_, dentry)| dentry)).collect()
+    /// Takes any entry out, for tearing a file system down.
+    pub(crate) fn pop(&self) -> Option<Arc<Dentry>> {
+        let mut table = self.table.lock();
+        table.heads = Vec::new();
+        table.live = table.live.saturating_sub(1);
+        table.slots.pop()
     }
 
     /// Hands out the entries from cookie `from` on, those of the table first. `emit` runs without the lock.
@@ -302,8 +298,7 @@ impl Directory {
     fn batch(&self, from: u64) -> (Batch, bool) {
         let mut batch = [const { None }; 8];
         let table = self.table.lock();
-        let start = table.slots.partition_point(|slot| slot.cookie < from);
-        let mut live = table.slots.iter().skip(start).filter_map(|slot| {
+        let mut live = table.slots.iter_from(table.slots.position(from)).filter_map(|slot| {
             let (name, dentry) = slot.entry.as_ref()?;
             Some((slot.cookie, name.clone(), dentry.clone()))
         });

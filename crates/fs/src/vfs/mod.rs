@@ -21,6 +21,7 @@ mod open;
 mod perm;
 mod readdir;
 mod rename;
+mod slots;
 mod stat;
 mod superblock;
 mod walk;

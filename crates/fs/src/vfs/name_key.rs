@@ -5,7 +5,7 @@
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct NameKey {
     head: [u64; 2],
-    tail: u64,
+    tail: u32,
     len: u32,
 }
 
@@ -30,10 +30,10 @@ impl NameKey {
                 shift += 8;
             }
         }
-        let mut tail = 0u64;
+        let mut tail = 0u32;
         let mut len = EXACT as u32;
         for byte in bytes.take_while(|byte| **byte != b'/') {
-            tail = (tail ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+            tail = (tail ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
             len += 1;
         }
         Self { head, tail, len }
@@ -60,7 +60,7 @@ impl NameKey {
     #[inline]
     pub fn index(&self) -> usize {
         let [low, high] = self.head;
-        let mixed = low ^ high.wrapping_mul(0xd6e8_feb8_6659_fd93) ^ self.tail;
+        let mixed = low ^ high.wrapping_mul(0xd6e8_feb8_6659_fd93) ^ u64::from(self.tail);
         (mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize
     }
 }

@@ -79,12 +79,17 @@ impl SuperBlock {
 }
 
 impl Drop for SuperBlock {
-    /// Entries hold their parents and tables their entries: cut the tables, without recursion.
+    /// Entries hold their parents and tables their entries: empties the tables, without recursion and without memory.
     fn drop(&mut self) {
-        let mut open: Vec<Arc<Dentry>> = self.root.get().cloned().into_iter().collect();
-        while let Some(dentry) = open.pop() {
-            if let Some(dir) = dentry.inode().dir() {
-                open.append(&mut dir.drain());
+        let Some(mut at) = self.root.get().cloned() else { return };
+        loop {
+            match at.inode().dir().and_then(Directory::pop) {
+                Some(child) if child.inode().dir().is_some_and(|dir| !dir.is_empty()) => at = child,
+                Some(_) => {}
+                None => match at.parent() {
+                    Some(parent) => at = parent,
+                    None => return,
+                },
             }
         }
     }
