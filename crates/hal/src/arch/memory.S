@@ -125,13 +125,38 @@ memmove:
     sb      t1, 0(a3)
     j       7b
 8:  sub     t0, a3, a0
+    andi    t0, t0, -64
+    beqz    t0, .Lbackward_words
+    sub     t0, a3, t0                  # where the blocks end
+.Lbackward_blocks:
+    ld      t1, -8(a1)
+    ld      t2, -16(a1)
+    ld      t3, -24(a1)
+    ld      t4, -32(a1)
+    ld      t5, -40(a1)
+    ld      t6, -48(a1)
+    ld      a4, -56(a1)
+    ld      a5, -64(a1)
+    sd      t1, -8(a3)
+    sd      t2, -16(a3)
+    sd      t3, -24(a3)
+    sd      t4, -32(a3)
+    sd      t5, -40(a3)
+    sd      t6, -48(a3)
+    sd      a4, -56(a3)
+    sd      a5, -64(a3)
+    addi    a1, a1, -64
+    addi    a3, a3, -64
+    bltu    t0, a3, .Lbackward_blocks
+.Lbackward_words:
+    sub     t0, a3, a0
     sltiu   t0, t0, 8
     bnez    t0, 9f
     addi    a1, a1, -8
     addi    a3, a3, -8
     ld      t1, 0(a1)
     sd      t1, 0(a3)
-    j       8b
+    j       .Lbackward_words
 9:  beq     a3, a0, 10f
     addi    a1, a1, -1
     addi    a3, a3, -1
