@@ -54,6 +54,15 @@ pub fn plugin(workspace: &Workspace) -> Result<PathBuf> {
     Ok(workspace.target().join("release/liblimen_lab_plugin.so"))
 }
 
+/// Builds the guests without an operating system, which the plugin is tested with, and gives their directory.
+///
+/// # Errors
+/// The compiler's.
+pub fn bare(workspace: &Workspace, toolchain: &Toolchain) -> Result<PathBuf> {
+    build(toolchain.cargo(workspace, "build").args(["-p", "limen-user-bare"]))?;
+    Ok(workspace.target().join(TARGET).join("release"))
+}
+
 /// Builds every other program of `user/`: each package there with a `src/main.rs`, named in the guest after its directory,
 /// and each `src/bin/NAME.rs`.
 ///

@@ -9,6 +9,7 @@ pub mod budget;
 mod first_light;
 mod guest;
 pub mod image;
+pub mod instrument;
 pub mod lab;
 
 pub use image::ImageCheck;

@@ -2,6 +2,7 @@
 
 mod boot;
 mod host;
+mod instrument;
 mod lab;
 mod tally;
 
@@ -28,6 +29,7 @@ pub fn test(workspace: &Workspace, args: &TestArgs) -> Result<u8> {
     let matching = |name: &str| !args.soak && name.contains(filter);
     let bad_input: Vec<_> = limen_tests::lab::TESTS.iter().filter(|test| matching(test.name)).collect();
     let counted: Vec<_> = lab::COUNTED.into_iter().filter(|name| matching(name)).collect();
+    let instruments: Vec<_> = limen_tests::instrument::TESTS.iter().filter(|test| matching(test.name)).collect();
     if args.list {
         if !args.soak {
             host::list(workspace, &setup::tools(workspace)?.toolchain, filter)?;
@@ -38,6 +40,8 @@ pub fn test(workspace: &Workspace, args: &TestArgs) -> Result<u8> {
             .chain(boots.iter().map(|test| test.name))
             .chain(bad_input.iter().map(|test| test.name))
             .chain(counted.iter().copied())
+            .chain(instruments.iter().map(|test| test.name))
+            .chain(matching(instrument::ARGUMENTS).then_some(instrument::ARGUMENTS))
             .for_each(|name| println!("{name}"));
         return Ok(0);
     }
@@ -52,6 +56,7 @@ pub fn test(workspace: &Workspace, args: &TestArgs) -> Result<u8> {
         boot::run(workspace, &tools, &kernel, &boots, &tally)?;
     }
     if kernel == Kernel::Limen {
+        instrument::run(workspace, &tools, &instruments, matching(instrument::ARGUMENTS), &tally);
         lab::bad_input(workspace, &bad_input, &tally);
         lab::counted(workspace, &counted, &tally);
     }
