@@ -63,7 +63,10 @@ pub fn measure(
         for _ in 0..PARALLEL {
             scope.spawn(|| {
                 while let Some(job) = queue.lock().ok().and_then(|mut queue| queue.pop_front()) {
-                    let result = run_job(setting, &kernels[job.kernel], &job);
+                    let kernel = &kernels[job.kernel];
+                    let result = run_job(&job, &kernel.name, setting.machine.timeout, |words, progress| {
+                        setting.boot(kernel, job.harts, words, progress)
+                    });
                     if let Ok(mut done) = done.lock() {
                         done.push((job.kernel, job.harts, result));
                     }
@@ -114,8 +117,12 @@ fn empty(kernel: &Candidate) -> KernelResult {
     }
 }
 
-fn run_job(setting: &Setting, kernel: &Candidate, job: &Job) -> Result<Done> {
-    let timeout = setting.machine.timeout;
+fn run_job(
+    job: &Job,
+    name: &str,
+    timeout: u64,
+    mut start: impl FnMut(&[&str], &Progress) -> Result<Boot>,
+) -> Result<Done> {
     let mut done = Done::default();
     let mut left = job.workloads.clone();
     let mut wants_boot = job.with_boot;
@@ -127,65 +134,142 @@ fn run_job(setting: &Setting, kernel: &Candidate, job: &Job) -> Result<Done> {
     };
     while !left.is_empty() || wants_boot {
         let harts = if job.harts == 1 { "1 hart".into() } else { format!("{} harts", job.harts) };
-        let progress = Progress::start(format!("{}, {harts}", kernel.name), left.len());
+        let progress = Progress::start(format!("{name}, {harts}"), left.len());
         let mut words: Vec<&str> = left.iter().map(|workload| workload.name).collect();
         if words.is_empty() {
             words.push("--nothing");
         }
-        let boot = setting.boot(kernel, job.harts, &words, &progress)?;
+        let boot = start(&words, &progress)?;
         done.commands.push(boot.command.clone());
         done.versions.extend(boot.firmware().map(|version| ("firmware", version)));
         done.versions.extend(boot.counts.iter().map(|counts| ("plugin", counts.plugin.clone())));
-        if std::mem::take(&mut wants_boot) {
-            done.cells.push(boot_cell(&boot, timeout));
-        }
         if !boot.reached_program() {
             let reason = format!("does not boot: {}", boot.ending(timeout));
             progress.end(&reason);
-            done.cells.extend(left.iter().map(|workload| cell(workload, Outcome::Failed("does not boot".into()))));
+            let failed = || Outcome::Failed("does not boot".into());
+            done.cells.extend(wants_boot.then(|| boot_cell(failed())));
+            done.cells.extend(left.iter().map(|workload| cell(workload, failed())));
             done.failure = Some(reason);
             return Ok(done);
         }
-        let before = left.len();
-        left.retain(|workload| match outcome(&boot, workload) {
-            Some(outcome) => {
-                done.cells.push(cell(workload, outcome));
-                false
+        let culprit = left.iter().find(|workload| boot.answer(workload.name).is_none()).map(|workload| workload.name);
+        match boot_outcome(&boot) {
+            Some(outcome) if wants_boot => {
+                done.cells.push(boot_cell(outcome));
+                wants_boot = false;
             }
-            None => true,
+            None if wants_boot && culprit.is_none() => {
+                done.cells.push(boot_cell(Outcome::Failed("the plugin wrote no counts".into())));
+                wants_boot = false;
+            }
+            _ => {}
+        }
+        let before = left.len();
+        left.retain(|workload| {
+            let outcome = match (boot.answer(workload.name), counted(&boot, work::region(workload))) {
+                (Some(Err(reason)), _) => Outcome::Lacks(reason),
+                (Some(Ok(nanoseconds)), Some(region)) if region.complete => Outcome::Counted { nanoseconds, region },
+                (Some(Ok(_)), _) if boot.counts.is_some() => Outcome::Failed("its markers were not seen".into()),
+                (Some(Ok(_)), _) if culprit.is_none() => Outcome::Failed("the plugin wrote no counts".into()),
+                (None, _) if culprit == Some(workload.name) => Outcome::Failed(boot.ending(timeout)),
+                // Another boot, without the one that hangs, will tell.
+                _ => return true,
+            };
+            done.cells.push(cell(workload, outcome));
+            false
         });
-        if left.is_empty() {
-            progress.end(&format!("{before} workloads"));
-        } else {
-            let culprit = left.remove(0);
-            progress.end(&format!("{} failed: {}", culprit.name, boot.ending(timeout)));
-            done.cells.push(cell(culprit, Outcome::Failed(boot.ending(timeout))));
+        match culprit {
+            None => progress.end(&format!("{before} workloads")),
+            Some(culprit) => progress.end(&format!("{culprit} failed: {}", boot.ending(timeout))),
         }
     }
     Ok(done)
-}
-
-/// `None` if the program never came to it.
-fn outcome(boot: &Boot, workload: &Workload) -> Option<Outcome> {
-    Some(match (boot.answer(workload.name)?, counted(boot, work::region(workload))) {
-        (Err(reason), _) => Outcome::Lacks(reason),
-        (Ok(nanoseconds), Some(region)) if region.complete => Outcome::Counted { nanoseconds, region },
-        (Ok(_), _) if boot.counts.is_some() => Outcome::Failed("the plugin did not see its markers".into()),
-        // QEMU was killed before the plugin could write: another boot, without the one that hangs, will tell.
-        (Ok(_), _) => return None,
-    })
 }
 
 fn counted(boot: &Boot, region: u16) -> Option<Box<Region>> {
     boot.counts.as_ref()?.region(region).cloned().map(Box::new)
 }
 
-fn boot_cell(boot: &Boot, timeout: u64) -> Cell {
-    let outcome = match counted(boot, model::BOOT) {
-        Some(region) if region.complete => {
-            Outcome::Counted { nanoseconds: region.total.all().instructions as f64, region }
-        }
-        _ => Outcome::Failed(boot.ending(timeout)),
-    };
+/// The counts of the boot itself, if it came to user mode and they were written.
+fn boot_outcome(boot: &Boot) -> Option<Outcome> {
+    let region = counted(boot, model::BOOT).filter(|region| region.complete)?;
+    Some(Outcome::Counted { nanoseconds: region.total.all().instructions as f64, region })
+}
+
+fn boot_cell(outcome: Outcome) -> Cell {
     Cell { workload: BOOT.into(), operations: 1, harts: 1, outcome }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vm::End;
+    use model::Report;
+
+    /// A boot in which the program said `lines`, with counts of the named workloads and of the boot.
+    fn boot(end: End, lines: &[&str], counted: Option<&[&str]>) -> Boot {
+        let region = |id| Region { id, complete: true, ..Region::default() };
+        let counts = counted.map(|names| {
+            let of = |name: &&str| region(work::find(name).map_or(0, work::region));
+            Report { regions: names.iter().map(of).chain([region(model::BOOT)]).collect(), ..Report::default() }
+        });
+        let lines = lines.iter().map(|line| (*line).to_owned()).collect();
+        Boot { end, lines, around: String::new(), report: String::new(), counts, command: "qemu".into() }
+    }
+
+    fn job(names: &[&str]) -> Job {
+        let workloads = names.iter().filter_map(|name| work::find(name)).collect();
+        Job { kernel: 0, harts: 1, workloads, with_boot: true }
+    }
+
+    /// Runs the job through these boots, and shows the cells.
+    fn run(names: &[&str], boots: Vec<Boot>) -> (Vec<String>, usize) {
+        let mut boots = VecDeque::from(boots);
+        let done = run_job(&job(names), "k", 9, |_, _| Ok(boots.pop_front().unwrap())).unwrap();
+        let shown = |cell: &Cell| match &cell.outcome {
+            Outcome::Counted { .. } => cell.workload.clone(),
+            Outcome::Lacks(reason) => format!("{} lacks {reason}", cell.workload),
+            Outcome::Failed(reason) => format!("{} failed: {reason}", cell.workload),
+        };
+        assert!(boots.is_empty());
+        (done.cells.iter().map(shown).collect(), done.commands.len())
+    }
+
+    const READY: &str = "# this program: 1 pages";
+
+    #[test]
+    fn what_a_kernel_lacks_costs_a_cell() {
+        let lines = [READY, "getppid 71.00", "# signal: n/a, errno 38"];
+        let (cells, boots) = run(&["getppid", "signal"], vec![boot(End::Exit(1), &lines, Some(&["getppid"]))]);
+        assert_eq!((cells, boots), (vec!["boot".into(), "getppid".into(), "signal lacks ENOSYS".into()], 1));
+    }
+
+    #[test]
+    fn a_guest_that_hangs_costs_a_cell_and_a_boot() {
+        let first = boot(End::Timeout, &[READY, "getppid 71.00"], Some(&["getppid"]));
+        let second = boot(End::Exit(0), &[READY, "access 2.00"], Some(&["access"]));
+        let (cells, boots) = run(&["getppid", "signal", "access"], vec![first, second]);
+        assert_eq!(cells, ["boot", "getppid", "signal failed: no end within 9 s", "access"]);
+        assert_eq!(boots, 2);
+    }
+
+    #[test]
+    fn counts_that_were_lost_are_taken_again() {
+        let first = boot(End::Silent, &[READY, "getppid 71.00"], None);
+        let second = boot(End::Exit(0), &[READY, "getppid 71.00", "access 2.00"], Some(&["getppid", "access"]));
+        let (cells, _) = run(&["getppid", "signal", "access"], vec![first, second]);
+        assert_eq!(cells, ["signal failed: the machine stopped", "boot", "getppid", "access"]);
+        let (cells, _) = run(&["getppid"], vec![boot(End::Exit(0), &[READY, "getppid 71.00"], None)]);
+        assert_eq!(cells, ["boot failed: the plugin wrote no counts", "getppid failed: the plugin wrote no counts"]);
+    }
+
+    #[test]
+    fn a_kernel_that_does_not_boot_costs_its_column() {
+        let (cells, boots) = run(&["getppid", "access"], vec![boot(End::Timeout, &[], Some(&[]))]);
+        assert_eq!(
+            cells,
+            ["boot failed: does not boot", "getppid failed: does not boot", "access failed: does not boot"]
+        );
+        assert_eq!(boots, 1);
+    }
 }

@@ -7,23 +7,87 @@ use std::fmt::Write;
 /// The workload's column.
 const NAME: usize = 18;
 
-/// The whole text for a terminal of so many columns.
+/// The whole text for a terminal of so many columns: all counts in one table if they fit, else the first one with its
+/// ratios and the others below.
 pub fn render(document: &Document, counts: &[Count], width: usize) -> String {
-    let groups: Vec<Group> = document.kernels.iter().map(|kernel| Group::new(document, kernel, counts)).collect();
-    let wide = NAME + groups.iter().map(|group| group.width() + 2).sum::<usize>();
-    let mut text = if wide <= width || counts.len() == 1 {
-        one_table(document, &groups, counts)
+    let all = Table::new(document, counts, true);
+    let mut tables = Vec::new();
+    if counts.len() <= 1 || all.width() <= width {
+        tables.push(all);
     } else {
-        let single = |count: &Count| {
-            let counts = std::slice::from_ref(count);
-            let groups: Vec<Group> =
-                document.kernels.iter().map(|kernel| Group::new(document, kernel, counts)).collect();
-            one_table(document, &groups, counts)
-        };
-        counts.iter().map(single).collect::<Vec<_>>().join("\n")
-    };
-    text += &notes(document);
-    text
+        let (first, rest) = counts.split_at(1);
+        tables.push(Table::new(document, first, true));
+        let below = Table::new(document, rest, false);
+        if below.width() <= width {
+            tables.push(below);
+        } else {
+            tables.extend(rest.iter().map(|count| Table::new(document, std::slice::from_ref(count), false)));
+        }
+    }
+    tables.iter().map(|table| table.text(document)).collect::<Vec<_>>().join("\n") + &notes(document)
+}
+
+/// A table of some counts.
+struct Table<'a> {
+    counts: &'a [Count],
+    /// Whether the best figure is marked and ratios to the first kernel are shown; rows of zeros are left out otherwise.
+    ratios: bool,
+    groups: Vec<Group>,
+}
+
+impl<'a> Table<'a> {
+    fn new(document: &Document, counts: &'a [Count], ratios: bool) -> Self {
+        let groups = document.kernels.iter().map(|kernel| Group::new(document, kernel, counts, ratios)).collect();
+        Self { counts, ratios, groups }
+    }
+
+    fn width(&self) -> usize {
+        NAME + self.groups.iter().map(|group| group.width() + 2).sum::<usize>()
+    }
+
+    fn title(&self) -> String {
+        let names = self.counts.iter().map(Count::name).collect::<Vec<_>>().join(", ");
+        let first = self.groups.first().map_or("", |group| &group.name);
+        match (self.ratios, self.groups.len()) {
+            (true, 2..) => format!("{names} for one operation; * is the least, x the ratio to {first}"),
+            (true, _) => format!("{names} for one operation"),
+            (false, _) => format!("{names} for one operation; rows of zeros are left out"),
+        }
+    }
+
+    fn text(&self, document: &Document) -> String {
+        let mut text = format!("{}\n\n", self.title());
+        let mut line = " ".repeat(NAME);
+        for group in &self.groups {
+            let _ = write!(line, "  {:>width$}", group.name, width = group.width());
+        }
+        text += line.trim_end();
+        text += "\n";
+        if self.counts.len() > 1 {
+            let mut line = " ".repeat(NAME);
+            for (index, group) in self.groups.iter().enumerate() {
+                line += " ";
+                for (head, width) in heads(self.ratios && index > 0, self.counts).iter().zip(&group.widths) {
+                    let _ = write!(line, " {head:>width$}");
+                }
+            }
+            text += line.trim_end();
+            text += "\n";
+        }
+        for (index, name) in names(document).into_iter().enumerate() {
+            if !self.ratios && self.groups.iter().all(|group| group.rows.get(index).is_none_or(Row::is_idle)) {
+                continue;
+            }
+            let mut line = format!("{name:NAME$}");
+            for group in &self.groups {
+                line += " ";
+                line += &group.rows.get(index).map(|row| row.text(group)).unwrap_or_default();
+            }
+            text += line.trim_end();
+            text += "\n";
+        }
+        text
+    }
 }
 
 /// One kernel's columns, each cell as text.
@@ -38,6 +102,29 @@ enum Row {
     Word(String),
 }
 
+impl Row {
+    /// Whether it has nothing but zeros.
+    fn is_idle(&self) -> bool {
+        match self {
+            Row::Figures(figures) => figures.iter().all(|figure| figure.trim() == "0"),
+            Row::Word(_) => true,
+        }
+    }
+
+    fn text(&self, group: &Group) -> String {
+        match self {
+            Row::Figures(figures) => {
+                figures.iter().zip(&group.widths).map(|(figure, width)| format!(" {figure:>width$}")).collect()
+            }
+            Row::Word(word) => {
+                let width = group.width();
+                let word = if word.chars().count() > width { word.split(' ').next().unwrap_or("") } else { word };
+                format!(" {word:>width$}")
+            }
+        }
+    }
+}
+
 /// The workloads in the order of the first kernel.
 fn names(document: &Document) -> Vec<&str> {
     document.kernels.first().into_iter().flat_map(|kernel| &kernel.cells).map(|cell| cell.workload.as_str()).collect()
@@ -48,16 +135,17 @@ fn find<'a>(kernel: &'a KernelResult, name: &str) -> Option<&'a Cell> {
 }
 
 impl Group {
-    fn new(document: &Document, kernel: &KernelResult, counts: &[Count]) -> Self {
+    fn new(document: &Document, kernel: &KernelResult, counts: &[Count], ratios: bool) -> Self {
         let is_first = document.kernels.first().is_some_and(|first| std::ptr::eq(first, kernel));
+        let with_ratio = ratios && !is_first;
         let rows: Vec<Row> = names(document)
             .into_iter()
             .map(|name| match find(kernel, name) {
-                Some(cell) => row(document, cell, is_first, counts),
+                Some(cell) => row(document, cell, counts, ratios, with_ratio),
                 None => Row::Word("-".into()),
             })
             .collect();
-        let mut widths: Vec<usize> = heads(is_first, counts).iter().map(String::len).collect();
+        let mut widths: Vec<usize> = heads(with_ratio, counts).iter().map(String::len).collect();
         for row in &rows {
             if let Row::Figures(figures) = row {
                 widths.iter_mut().zip(figures).for_each(|(width, figure)| *width = (*width).max(figure.len()));
@@ -77,16 +165,16 @@ impl Group {
     }
 }
 
-/// What stands over the columns of a kernel: the first count has a ratio behind it, but on the first kernel.
-fn heads(is_first: bool, counts: &[Count]) -> Vec<String> {
+/// What stands over the columns of a kernel.
+fn heads(with_ratio: bool, counts: &[Count]) -> Vec<String> {
     let mut heads: Vec<String> = counts.iter().map(Count::head).collect();
-    if !is_first {
+    if with_ratio {
         heads.insert(1.min(heads.len()), String::new());
     }
     heads
 }
 
-fn row(document: &Document, cell: &Cell, is_first: bool, counts: &[Count]) -> Row {
+fn row(document: &Document, cell: &Cell, counts: &[Count], ratios: bool, with_ratio: bool) -> Row {
     match &cell.outcome {
         Outcome::Lacks(reason) => return Row::Word(format!("n/a {reason}")),
         Outcome::Failed(_) => return Row::Word("failed".into()),
@@ -95,7 +183,7 @@ fn row(document: &Document, cell: &Cell, is_first: bool, counts: &[Count]) -> Ro
     let mut figures: Vec<String> = Vec::new();
     for (index, count) in counts.iter().enumerate() {
         let Some(own) = count.per_operation(cell) else { continue };
-        if index > 0 {
+        if index > 0 || !ratios {
             figures.push(short(own));
             continue;
         }
@@ -104,7 +192,7 @@ fn row(document: &Document, cell: &Cell, is_first: bool, counts: &[Count]) -> Ro
         let least = all.iter().copied().fold(f64::INFINITY, f64::min);
         let best = all.len() > 1 && own <= least && all.iter().any(|other| *other > least);
         figures.push(format!("{}{}", short(own), if best { "*" } else { " " }));
-        if !is_first {
+        if with_ratio {
             let first = document.kernels.first().and_then(|kernel| count.per_operation(find(kernel, &cell.workload)?));
             figures.push(first.filter(|first| *first > 0.0).map_or(String::new(), |first| ratio(own / first)));
         }
@@ -114,50 +202,6 @@ fn row(document: &Document, cell: &Cell, is_first: bool, counts: &[Count]) -> Ro
 
 fn ratio(value: f64) -> String {
     if value < 99.95 { format!("{value:.2}x") } else { format!("{value:.0}x") }
-}
-
-fn one_table(document: &Document, groups: &[Group], counts: &[Count]) -> String {
-    let mut text = String::new();
-    let title = counts.iter().map(Count::name).collect::<Vec<_>>().join(", ");
-    let _ =
-        writeln!(text, "Per operation: {title}. * best, x to {}.\n", groups.first().map_or("", |first| &first.name));
-    let _ = write!(text, "{:NAME$}", "");
-    for group in groups {
-        let _ = write!(text, "  {:>width$}", group.name, width = group.width());
-    }
-    text = text.trim_end().to_owned() + "\n";
-    if counts.len() > 1 {
-        let _ = write!(text, "{:NAME$}", "");
-        for (index, group) in groups.iter().enumerate() {
-            text += " ";
-            for (head, width) in heads(index == 0, counts).iter().zip(&group.widths) {
-                let _ = write!(text, " {head:>width$}");
-            }
-        }
-        text = text.trim_end().to_owned() + "\n";
-    }
-    for (index, name) in names(document).into_iter().enumerate() {
-        let mut line = format!("{name:NAME$}");
-        for group in groups {
-            line += " ";
-            match group.rows.get(index) {
-                Some(Row::Figures(figures)) => {
-                    for (figure, width) in figures.iter().zip(&group.widths) {
-                        let _ = write!(line, " {figure:>width$}");
-                    }
-                }
-                Some(Row::Word(word)) => {
-                    let width = group.width();
-                    let word = if word.chars().count() > width { word.split(' ').next().unwrap_or("") } else { word };
-                    let _ = write!(line, " {word:>width$}");
-                }
-                None => {}
-            }
-        }
-        text += line.trim_end();
-        text += "\n";
-    }
-    text
 }
 
 /// What the cells could not say.
@@ -240,7 +284,7 @@ pub mod tests {
     fn a_table_of_two_kernels() {
         let counts = ["instructions", "sfence"].map(|name| Count::parse(name).unwrap());
         let expected = "\
-Per operation: instructions, sfence. * best, x to limen.
+instructions, sfence for one operation; * is the least, x the ratio to limen
 
                             limen          linux-6.12
                      instr sfence  instr       sfence
@@ -252,7 +296,13 @@ linux-6.12: fork failed: no end within 9 s
 ";
         assert_eq!(render(&sample(), &counts, 80), expected);
         let narrow = render(&sample(), &counts, 40);
-        assert!(narrow.contains("Per operation: sfence."), "{narrow}");
-        assert!(narrow.lines().all(|line| line.len() <= 60), "{narrow}");
+        let below = "\
+sfence for one operation; rows of zeros are left out
+
+                     limen  linux-6.12
+null                     0           1
+fork                  0.30      failed
+";
+        assert!(narrow.contains(below), "{narrow}");
     }
 }

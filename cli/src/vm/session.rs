@@ -157,7 +157,11 @@ impl Session<'_> {
         }
         let pieces = self.console.finish();
         self.pieces(pieces, output);
-        let _ = self.child.wait();
+        if let (Ok(status), None) = (self.child.wait(), &self.end)
+            && !status.success()
+        {
+            output.report(&format!("QEMU ended with {status}"));
+        }
         Ok(self.end.take().unwrap_or(End::Silent))
     }
 
