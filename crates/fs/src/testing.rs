@@ -29,7 +29,8 @@ impl Process {
     pub fn new() -> Self {
         let memory = hal::mem::host::arena();
         crate::tmpfs::init();
-        let root = vfs::root_mount(SuperBlock::new(&crate::tmpfs::TMPFS, 0o755, 0, 0)).unwrap();
+        let root = vfs::root_mount((crate::tmpfs::TMPFS.open)(&crate::tmpfs::TMPFS, b"mode=755,nr_inodes=0").unwrap())
+            .unwrap();
         Self { fs: FsContext::new(root), cred: Credentials::root(), fds: FdTable::new(), _memory: memory }
     }
 

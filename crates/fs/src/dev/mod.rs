@@ -12,6 +12,7 @@ use uapi::fs::{S_IFCHR, S_IFDIR, S_IFMT, TMPFS_MAGIC, major, makedev, minor};
 use uapi::{Errno, Result};
 
 use crate::file::Ops;
+use crate::tmpfs::Usage;
 use crate::vfs::dir_entry::NameKey;
 use crate::vfs::{Dentry, Directory, FsType, Node, SuperBlock, TREE, register_fs};
 
@@ -93,7 +94,7 @@ fn open_devtmpfs(fs: &'static FsType, _: &[u8]) -> Result<Arc<SuperBlock>> {
     if let Some(sb) = DEV_SB.get() {
         return Ok(sb.clone());
     }
-    let sb = match DEV_SB.set(SuperBlock::new(fs, 0o755, 0, 0)) {
+    let sb = match DEV_SB.set(SuperBlock::limited(fs, 0o755, 0, 0, Usage::with_defaults())) {
         Ok(sb) => sb.clone(),
         // Another mount was faster.
         Err(_) => return DEV_SB.get().cloned().ok_or(Errno::ENODEV),

@@ -152,7 +152,7 @@ impl Builder<'_> {
                 (false, true) => return Err(Errno::EISDIR),
                 _ => {
                     table.remove(&key, base);
-                    old.inode().link_removed();
+                    old.inode().name_removed();
                 }
             }
         }
@@ -173,7 +173,7 @@ impl Builder<'_> {
             if let (Some(file), false) = (known.regular(), entry.data.is_empty()) {
                 fill(file, entry.data)?;
             }
-            known.link_added();
+            known.name_added();
             return Ok(Some(known.clone()));
         }
         let kind = entry.mode & S_IFMT;

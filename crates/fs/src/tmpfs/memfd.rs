@@ -11,7 +11,7 @@ use uapi::{Errno, Result};
 use super::{REGULAR, Regular, TMPFS};
 use crate::cred::Credentials;
 use crate::file::{File, Ops};
-use crate::vfs::{Dentry, Mount, Node, Path, SuperBlock};
+use crate::vfs::{Dentry, Mount, Node, Path};
 
 const PREFIX: &[u8] = b"memfd:";
 
@@ -19,7 +19,7 @@ static MOUNT: Once<Arc<Mount>> = Once::new();
 
 fn mount() -> Result<&'static Arc<Mount>> {
     if MOUNT.get().is_none() {
-        let _ = MOUNT.set(Mount::detached(SuperBlock::new(&TMPFS, 0o777, 0, 0))?);
+        let _ = MOUNT.set(Mount::detached((TMPFS.open)(&TMPFS, b"mode=777")?)?);
     }
     MOUNT.get().ok_or(Errno::ENOMEM)
 }
@@ -32,6 +32,7 @@ pub fn memfd_create(cred: &Credentials, name: &[u8], flags: u32) -> Result<Arc<F
         return Err(Errno::EINVAL);
     }
     let mount = mount()?;
+    mount.sb().usage().map_or(Ok(()), |usage| usage.check_inodes())?;
     let content = Regular::new()?;
     content.add_writer()?;
     let inode = mount.sb().inode(S_IFREG | 0o777, cred.fsuid, cred.fsgid, 0, Node::Regular(content));

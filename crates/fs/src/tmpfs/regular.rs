@@ -17,6 +17,7 @@ use uapi::{Errno, Result};
 
 use crate::file::{File, FileOps};
 use crate::object::Object;
+use crate::tmpfs::Usage;
 use crate::vfs::Inode;
 
 /// Largest offset: Linux's `loff_t` (bytes).
@@ -28,6 +29,8 @@ pub struct Regular {
     append: SpinLock<()>,
     /// Descriptions open for writing, or if negative the programs running from it.
     writers: AtomicI32,
+    /// Pages counted in the file system's accounts.
+    charged: SpinLock<u64>,
 }
 
 impl Regular {
@@ -42,7 +45,7 @@ impl Regular {
     }
 
     fn of(object: Arc<Object>) -> Self {
-        Self { object, append: SpinLock::new(()), writers: AtomicI32::new(0) }
+        Self { object, append: SpinLock::new(()), writers: AtomicI32::new(0), charged: SpinLock::new(0) }
     }
 
     /// The object that is mapped.
@@ -68,8 +71,39 @@ impl Regular {
         }
         let _append = self.append.lock();
         self.object.truncate(len as usize);
+        self.charge(inode);
         inode.modified();
         Ok(())
+    }
+
+    /// Writes what the file system has room for. `ENOSPC`: nothing.
+    #[cold]
+    fn write_to_limit(&self, off: u64, limit: u64, input: &mut InBuf<'_>) -> Result<usize> {
+        let room = limit.saturating_sub(off) as usize;
+        if room == 0 {
+            return Err(Errno::ENOSPC);
+        }
+        let mut part = match input {
+            InBuf::User(at, len) => InBuf::User(*at, room.min(*len)),
+            InBuf::Kernel(bytes) => InBuf::Kernel(bytes.get(..room).unwrap_or(bytes)),
+        };
+        let written = self.object.write(off as usize, &mut part)?;
+        input.skip(written);
+        Ok(written)
+    }
+
+    /// Brings the accounts up to date.
+    fn charge(&self, inode: &Inode) {
+        if let Some(usage) = inode.usage() {
+            let mut charged = self.charged.lock();
+            let now = self.object.resident_pages() as u64;
+            usage.change_pages(core::mem::replace(&mut *charged, now), now);
+        }
+    }
+
+    /// Takes the file out of the accounts: it is gone.
+    pub(crate) fn uncharge(&self, usage: &Usage) {
+        usage.change_pages(core::mem::take(&mut *self.charged.lock()), 0);
     }
 
     /// Counts a description for writing. `ETXTBSY` while it is executed.
@@ -95,7 +129,14 @@ impl Regular {
         if off.checked_add(input.len() as u64).is_none_or(|end| end > MAX_SIZE) {
             return Err(Errno::EFBIG);
         }
-        let written = self.object.write(off as usize, input)?;
+        let limit = file.inode().usage().map_or(u64::MAX, |usage| usage.limit(self.size(), off));
+        let written = if off + input.len() as u64 <= limit {
+            self.object.write(off as usize, input)
+        } else {
+            self.write_to_limit(off, limit, input)
+        };
+        self.charge(file.inode());
+        let written = written?;
         if !file.keeps_setid() {
             file.inode().drop_setid();
         }
@@ -201,6 +242,9 @@ impl FileOps for RegularOps {
         let _append = regular.append.lock();
         match mode {
             0 | FALLOC_FL_KEEP_SIZE => {
+                if let Some(usage) = file.inode().usage() {
+                    usage.check_allocation(len)?;
+                }
                 regular.object.allocate(off as usize, end as usize)?;
                 if mode == 0 && end > regular.size() {
                     regular.object.truncate(end as usize);
@@ -209,6 +253,7 @@ impl FileOps for RegularOps {
             m if m == FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE => regular.object.punch(off as usize, end as usize)?,
             _ => return Err(Errno::EOPNOTSUPP),
         }
+        regular.charge(file.inode());
         file.inode().modified();
         Ok(())
     }

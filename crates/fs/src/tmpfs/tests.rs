@@ -102,6 +102,39 @@ fn memory_files_holes_and_allocation() {
     assert_eq!(memfd_create(&p.cred, &[b'x'; 250], 0).err(), Some(Errno::EINVAL));
 }
 
+#[test]
+fn limits_of_size_and_names() {
+    let p = Process::new();
+    p.mkdir("/m").unwrap();
+    vfs::mount(&p.who(), b"", b"/m", b"tmpfs", 0, b"size=40k,nr_inodes=5").unwrap();
+    let statfs = || vfs::statfs(&p.who(), b"/m").unwrap();
+    assert_eq!((statfs().f_blocks, statfs().f_bfree, statfs().f_files, statfs().f_ffree), (10, 10, 5, 4));
+    let file = p.open("/m/f", O_CREAT | O_RDWR).unwrap();
+    assert_eq!(write(&file, &[1; 30_000]), Ok(30_000));
+    assert_eq!(write(&file, &[1; 30_000]), Ok(40_960 - 30_000), "up to the last page");
+    assert_eq!(write(&file, &[1; 1]), Err(Errno::ENOSPC));
+    assert_eq!(statfs().f_bfree, 0);
+    file.seek(0, SEEK_SET).unwrap();
+    assert_eq!(write(&file, &[2; 9000]), Ok(9000), "what is there can be written over");
+    assert_eq!(file.allocate(0, 0, 50_000), Err(Errno::ENOSPC));
+    file.truncate(5000).unwrap();
+    assert_eq!(statfs().f_bfree, 8);
+    for name in ["/m/a", "/m/b"] {
+        p.mkdir(name).unwrap();
+    }
+    vfs::link(&p.who(), AT_FDCWD, b"/m/f", AT_FDCWD, b"/m/g", 0).unwrap();
+    assert_eq!(p.mkdir("/m/c"), Err(Errno::ENOSPC));
+    assert_eq!(vfs::link(&p.who(), AT_FDCWD, b"/m/f", AT_FDCWD, b"/m/h", 0), Err(Errno::ENOSPC), "a name counts");
+    vfs::unlink(&p.who(), AT_FDCWD, b"/m/g").unwrap();
+    vfs::unlink(&p.who(), AT_FDCWD, b"/m/f").unwrap();
+    vfs::rmdir(&p.who(), AT_FDCWD, b"/m/a").unwrap();
+    assert_eq!((statfs().f_ffree, statfs().f_bfree), (2, 8), "an open file counts until it is closed");
+    drop(file);
+    assert_eq!((statfs().f_ffree, statfs().f_bfree), (3, 10));
+    vfs::rmdir(&p.who(), AT_FDCWD, b"/m/b").unwrap();
+    assert_eq!(statfs().f_ffree, 4);
+}
+
 proptest! {
     /// A damaged archive gives an error or a tree, never a panic.
     #[test]

@@ -14,7 +14,7 @@ use crate::cred::Credentials;
 use crate::file::{File, Ops};
 use crate::lock::{LockSlot, Locks};
 use crate::pipe::Pipe;
-use crate::tmpfs::Regular;
+use crate::tmpfs::{Regular, Usage};
 use crate::vfs::{Directory, Path};
 
 /// The time stamps of a file.
@@ -100,6 +100,7 @@ pub struct Inode {
     times: SpinLock<Times>,
     locks: SpinLock<LockSlot>,
     has_locks: AtomicBool,
+    usage: Option<Arc<Usage>>,
     /// The content.
     pub node: Node,
 }
@@ -115,11 +116,16 @@ pub(crate) struct NewInode {
     pub gid: u32,
     pub time: Timespec,
     pub node: Node,
+    /// The accounts it is counted in.
+    pub usage: Option<Arc<Usage>>,
 }
 
 impl NewInode {
     pub fn build(self) -> Arc<Inode> {
         let t = self.time;
+        if let Some(usage) = &self.usage {
+            usage.add_inode();
+        }
         Arc::new(Inode {
             ino: self.ino,
             dev: self.dev,
@@ -132,8 +138,20 @@ impl NewInode {
             times: SpinLock::new(Times { atime: t, mtime: t, ctime: t, btime: t }),
             locks: SpinLock::new(None),
             has_locks: AtomicBool::new(false),
+            usage: self.usage,
             node: self.node,
         })
+    }
+}
+
+impl Drop for Inode {
+    fn drop(&mut self) {
+        if let Some(usage) = &self.usage {
+            usage.remove_inode();
+            if let Node::Regular(file) = &self.node {
+                file.uncharge(usage);
+            }
+        }
     }
 }
 
@@ -283,6 +301,30 @@ impl Inode {
         }
     }
 
+    /// The accounts of its file system.
+    #[inline]
+    pub(crate) fn usage(&self) -> Option<&Usage> {
+        self.usage.as_deref()
+    }
+
+    /// A file got another name.
+    pub(crate) fn name_added(&self) {
+        self.link_added();
+        if let Some(usage) = &self.usage {
+            usage.add_inode();
+        }
+    }
+
+    /// A file lost a name.
+    pub(crate) fn name_removed(&self) {
+        self.link_removed();
+        // The last one is counted until the file itself is gone.
+        if let (Some(usage), true) = (&self.usage, self.nlink() != 0) {
+            usage.remove_inode();
+        }
+    }
+
+    /// A directory got a subdirectory.
     pub(crate) fn link_added(&self) {
         self.nlink.fetch_add(1, Ordering::Relaxed);
     }

@@ -135,7 +135,7 @@ pub fn link(who: &Caller<'_>, olddir: i32, old: &[u8], newdir: i32, new: &[u8], 
         if inode.nlink() == 0 {
             return Err(Errno::ENOENT);
         }
-        inode.link_added();
+        inode.name_added();
         inode.changed();
         Ok(inode.clone())
     })
@@ -181,7 +181,7 @@ fn remove(who: &Caller<'_>, dirfd: i32, path: &[u8], as_dir: bool) -> Result<()>
         dir.inode().link_removed();
         inode.no_links();
     } else {
-        inode.link_removed();
+        inode.name_removed();
     }
     let entry = table.remove(key, name);
     victim.set_unlinked(true);

@@ -1,6 +1,5 @@
 //! What may be done in a directory: the checks before an entry is made or taken away.
 
-use hal::mem::frame::is_low;
 use uapi::fs::{MS_NODEV, S_IFDIR, S_ISGID, S_ISVTX};
 use uapi::open::{W_OK, X_OK};
 use uapi::{Errno, Result};
@@ -8,15 +7,11 @@ use uapi::{Errno, Result};
 use crate::cred::{Credentials, cap};
 use crate::vfs::{Caller, Dentry, Inode, Path};
 
-/// Whether an entry may be made in `dir`, an existing directory. `ENOENT` removed, `ENOSPC` no memory for more
-/// names, `EROFS`, `EACCES`, and what a file system with a fixed tree answers.
+/// Whether an entry may be made in `dir`, an existing directory. `ENOENT` removed, `EROFS`, `EACCES`, `ENOSPC`,
+/// and what a file system with a fixed tree answers.
 pub(crate) fn may_create(cred: &Credentials, dir: &Path) -> Result<()> {
     if dir.inode().dir().ok_or(Errno::ENOTDIR)?.is_dead() {
         return Err(Errno::ENOENT);
-    }
-    // A name, its entry and its inode are small allocations, which must not eat what running calls need.
-    if is_low() {
-        return Err(Errno::ENOSPC);
     }
     dir.mount.writable()?;
     match dir.mount.sb().fs.fixed {
@@ -24,7 +19,10 @@ pub(crate) fn may_create(cred: &Credentials, dir: &Path) -> Result<()> {
         Some(_) => return Err(Errno::EPERM),
         None => {}
     }
-    if dir.inode().permits(cred, W_OK | X_OK) { Ok(()) } else { Err(Errno::EACCES) }
+    if !dir.inode().permits(cred, W_OK | X_OK) {
+        return Err(Errno::EACCES);
+    }
+    dir.mount.sb().usage().map_or(Ok(()), |usage| usage.check_inodes())
 }
 
 /// Whether the entry `victim` of `dir` may be taken away, as a directory or as something else.

@@ -148,7 +148,7 @@ fn replace(from: &Side<'_>, to: &Side<'_>, moved: &Arc<Dentry>, target: Arc<Dent
         below.kill_if_empty()?;
         inode.no_links();
     } else {
-        inode.link_removed();
+        inode.name_removed();
     }
     to.table.replace(to.key, to.name, moved.clone());
     from.table.remove(from.key, from.name);

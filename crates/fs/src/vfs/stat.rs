@@ -8,6 +8,7 @@ use uapi::open::{AT_EMPTY_PATH, AT_NO_AUTOMOUNT, AT_STATX_SYNC_TYPE, AT_SYMLINK_
 use uapi::{Errno, Result, Stat, Statfs, Statx, Timespec};
 
 use crate::file::File;
+use crate::tmpfs::Room;
 use crate::vfs::attr::Target;
 use crate::vfs::{Caller, Inode, Mount};
 
@@ -119,18 +120,19 @@ pub fn fstatfs(file: &File) -> Result<Statfs> {
 
 fn fill_fs(mount: &Mount) -> Statfs {
     let sb = mount.sb();
-    let (total, free) = if sb.fs.fixed.is_none() { crate::tmpfs::memory() } else { (0, 0) };
+    let room = sb.usage().map(|usage| usage.room());
+    let room = |field: fn(&Room) -> u64| room.as_ref().map_or(0, field);
     let dev = sb.dev as u32 as i32;
     // The flags of statfs(2) have the values of mount(2)'s for what a mount can have here, and two of their own.
     let flags = mount.flags() & 0xf;
     Statfs {
         f_type: sb.fs.magic,
         f_bsize: BLOCK as i64,
-        f_blocks: total,
-        f_bfree: free,
-        f_bavail: free,
-        f_files: total,
-        f_ffree: total.saturating_sub(sb.inodes()),
+        f_blocks: room(|room| room.pages),
+        f_bfree: room(|room| room.free_pages),
+        f_bavail: room(|room| room.free_pages),
+        f_files: room(|room| room.inodes),
+        f_ffree: room(|room| room.free_inodes),
         f_fsid: [dev, 0],
         f_namelen: uapi::fs::NAME_MAX as i64,
         f_frsize: BLOCK as i64,

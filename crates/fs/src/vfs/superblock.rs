@@ -8,6 +8,7 @@ use hal::sync::{Once, SpinLock};
 use uapi::{Errno, Result};
 
 use crate::clock::now;
+use crate::tmpfs::Usage;
 use crate::vfs::inode::NewInode;
 use crate::vfs::{Dentry, DirOps, Directory, Inode, Node};
 
@@ -32,25 +33,39 @@ pub struct SuperBlock {
     pub dev: u64,
     next_ino: AtomicU64,
     root: Once<Arc<Dentry>>,
+    /// Limits, of a tmpfs.
+    usage: Option<Arc<Usage>>,
 }
 
 impl SuperBlock {
     /// A file system with an empty root directory of `mode` and owner.
     pub fn new(fs: &'static FsType, mode: u32, uid: u32, gid: u32) -> Arc<Self> {
         let root = if fs.fixed.is_none() { Directory::sized() } else { Directory::default() };
-        Self::build(fs, mode, uid, gid, root)
+        Self::build(fs, mode, (uid, gid), root, None)
+    }
+
+    /// A tmpfs with limits.
+    pub(crate) fn limited(fs: &'static FsType, mode: u32, uid: u32, gid: u32, usage: Usage) -> Arc<Self> {
+        Self::build(fs, mode, (uid, gid), Directory::sized(), Some(Arc::new(usage)))
     }
 
     /// A file system of root's with entries in its root that come and go by themselves.
     pub(crate) fn with_ops(fs: &'static FsType, mode: u32, ops: &'static dyn DirOps) -> Arc<Self> {
-        Self::build(fs, mode, 0, 0, Directory::with_ops(ops))
+        Self::build(fs, mode, (0, 0), Directory::with_ops(ops), None)
     }
 
-    fn build(fs: &'static FsType, mode: u32, uid: u32, gid: u32, root: Directory) -> Arc<Self> {
+    fn build(
+        fs: &'static FsType,
+        mode: u32,
+        (uid, gid): (u32, u32),
+        root: Directory,
+        usage: Option<Arc<Usage>>,
+    ) -> Arc<Self> {
         /// Minor numbers of unnamed devices (major 0).
         static NEXT_DEV: AtomicU32 = AtomicU32::new(1);
         let dev = u64::from(NEXT_DEV.fetch_add(1, Ordering::Relaxed));
-        let sb = Self { fs, dev: uapi::fs::makedev(0, dev as u32), next_ino: AtomicU64::new(1), root: Once::new() };
+        let sb =
+            Self { fs, dev: uapi::fs::makedev(0, dev as u32), next_ino: AtomicU64::new(1), root: Once::new(), usage };
         let root = sb.inode(uapi::fs::S_IFDIR | mode, uid, gid, 0, Node::Dir(root));
         let _ = sb.root.set(Dentry::root(root));
         Arc::new(sb)
@@ -69,12 +84,13 @@ impl SuperBlock {
 
     /// A new inode with a number that the file system computes.
     pub fn inode_numbered(&self, ino: u64, mode: u32, uid: u32, gid: u32, rdev: u64, node: Node) -> Arc<Inode> {
-        NewInode { ino, dev: self.dev, rdev, mode, uid, gid, time: now(), node }.build()
+        let usage = self.usage.clone();
+        NewInode { ino, dev: self.dev, rdev, mode, uid, gid, time: now(), node, usage }.build()
     }
 
-    /// How many inodes were numbered so far.
-    pub fn inodes(&self) -> u64 {
-        self.next_ino.load(Ordering::Relaxed)
+    /// The limits, if it has any.
+    pub(crate) fn usage(&self) -> Option<&Usage> {
+        self.usage.as_deref()
     }
 }
 
@@ -122,5 +138,5 @@ pub fn anon_inode(mode: u32, uid: u32, gid: u32, node: Node) -> Arc<Inode> {
     const ANON_DEV: u64 = 0xfffff;
     let ino = NEXT.fetch_add(1, Ordering::Relaxed);
     let dev = uapi::fs::makedev(0, ANON_DEV as u32);
-    NewInode { ino, dev, rdev: 0, mode, uid, gid, time: now(), node }.build()
+    NewInode { ino, dev, rdev: 0, mode, uid, gid, time: now(), node, usage: None }.build()
 }

@@ -370,7 +370,7 @@ fn a_deep_chain_of_removed_directories_is_dropped_without_recursion() {
 fn a_deep_file_system_is_torn_down_without_recursion() {
     let p = Process::new();
     p.mkdir("/m").unwrap();
-    vfs::mount(&p.who(), b"", b"/m", b"tmpfs", 0, b"").unwrap();
+    vfs::mount(&p.who(), b"", b"/m", b"tmpfs", 0, b"nr_inodes=0").unwrap();
     vfs::chdir(&p.who(), b"/m").unwrap();
     for _ in 0..50_000 {
         p.mkdir("d").unwrap();
