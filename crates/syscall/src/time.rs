@@ -9,7 +9,7 @@ use hal::addr::UserAddr;
 use hal::sync::SpinLock;
 use hal::time::{now, ns, ticks};
 use task::wait::sleep_until;
-use task::{Process, Restart, Thread, current, find_process, find_thread};
+use task::{CpuTimer, Process, Restart, Thread, current, find_process, find_thread};
 use uapi::time::*;
 use uapi::vdso::resolution_ns;
 use uapi::{Errno, Itimerval, Result, TimeBase, Timespec, Timeval, Timezone};
@@ -27,8 +27,8 @@ calls! {
         NANOSLEEP = nanosleep;
         GETTIMEOFDAY = gettimeofday;
         SETTIMEOFDAY = settimeofday;
-        GETITIMER = getitimer, lacks "ITIMER_VIRTUAL, ITIMER_PROF";
-        SETITIMER = setitimer, lacks "ITIMER_VIRTUAL, ITIMER_PROF";
+        GETITIMER = getitimer;
+        SETITIMER = setitimer;
     }
 }
 
@@ -222,19 +222,34 @@ fn itimer((left, interval): (u64, u64)) -> Itimerval {
     Itimerval { it_interval: value(interval), it_value: value(left) }
 }
 
-fn getitimer(which: i32, out: UserAddr) -> Result<()> {
-    if which != ITIMER_REAL {
-        return Err(Errno::EINVAL);
+/// The timer of processor time that a call means; None: the one of real time. `EINVAL`.
+fn which_timer(which: i32) -> Result<Option<CpuTimer>> {
+    match which {
+        ITIMER_REAL => Ok(None),
+        ITIMER_VIRTUAL => Ok(Some(CpuTimer::Virtual)),
+        ITIMER_PROF => Ok(Some(CpuTimer::Prof)),
+        _ => Err(Errno::EINVAL),
     }
-    put(out, &itimer(current().process.itimer.get()))
+}
+
+fn getitimer(which: i32, out: UserAddr) -> Result<()> {
+    let process = &current().process;
+    let value = match which_timer(which)? {
+        None => process.itimer.get(),
+        Some(timer) => process.cpu_timer(timer),
+    };
+    put(out, &itimer(value))
 }
 
 fn setitimer(which: i32, new: UserAddr, old: UserAddr) -> Result<()> {
     let new: Itimerval = get_opt(new)?.unwrap_or_default();
-    if which != ITIMER_REAL {
-        return Err(Errno::EINVAL);
-    }
+    let which = which_timer(which)?;
     let span = |value: Timeval| value.to_ns().map(ticks).ok_or(Errno::EINVAL);
-    let before = current().process.set_itimer(span(new.it_value)?, span(new.it_interval)?);
+    let (value, interval) = (span(new.it_value)?, span(new.it_interval)?);
+    let process = &current().process;
+    let before = match which {
+        None => process.set_itimer(value, interval),
+        Some(timer) => process.set_cpu_timer(timer, value, interval),
+    };
     put_opt(old, &itimer(before))
 }

@@ -3,11 +3,12 @@
 use alloc::sync::Arc;
 use core::sync::atomic::Ordering;
 
-use fs::{Credentials, FdTable, FsContext};
+use fs::{Credentials, FdTable, FsContext, cap};
 use hal::addr::UserAddr;
 use hal::task::{Context, UserFrame};
 use mm::AddressSpace;
 use uapi::clone::*;
+use uapi::resource::{RLIM_INFINITY, RLIMIT_CPU, RLIMIT_NPROC};
 use uapi::signal::{NSIG, SIGCHLD, SS_DISABLE};
 use uapi::{CloneArgs, Errno, StackT};
 
@@ -100,6 +101,7 @@ pub fn clone(args: &CloneArgs, caller: &UserFrame) -> Result<u32, Errno> {
         return Err(Errno::ERESTARTNOINTR);
     }
     let has = |flag| args.flags & flag != 0;
+    check_process_limit(&me.process)?;
     let vfork = has(CLONE_VFORK).then(|| Arc::new(Completion::new()));
     let context = me.context.new_child(&child_frame(args, caller), started).ok_or(Errno::ENOMEM)?;
 
@@ -138,6 +140,23 @@ pub fn clone(args: &CloneArgs, caller: &UserFrame) -> Result<u32, Errno> {
     Ok(tid)
 }
 
+/// RLIMIT_NPROC: how many threads the real user of a process without privileges may have. `EAGAIN`.
+fn check_process_limit(process: &Process) -> Result<(), Errno> {
+    let limit = process.limit(RLIMIT_NPROC);
+    // The default is the system's own bound, which is looked at anyway.
+    if limit >= process::MAX_THREADS as u64 / 2 {
+        return Ok(());
+    }
+    let credentials = process.credentials();
+    if credentials.uid == 0 || credentials.has(cap::SYS_RESOURCE) || credentials.has(cap::SYS_ADMIN) {
+        return Ok(());
+    }
+    let tree = tree_lock();
+    let own = tree.processes().map(|(_, n)| &n.value).filter(|p| p.credentials().uid == credentials.uid);
+    let threads: usize = own.map(|p| p.thread_count()).sum();
+    if threads as u64 >= limit { Err(Errno::EAGAIN) } else { Ok(()) }
+}
+
 fn child_process(args: &CloneArgs, tgid: u32, parent: &Arc<Process>) -> Arc<Process> {
     let hand = parent.signals.hand();
     let hand = if args.flags & CLONE_SIGHAND != 0 { hand } else { Arc::new(hand.copy()) };
@@ -145,7 +164,7 @@ fn child_process(args: &CloneArgs, tgid: u32, parent: &Arc<Process>) -> Arc<Proc
         hand.reset_caught();
     }
     let sibling = args.flags & CLONE_PARENT != 0;
-    Process::new(process::Parts {
+    let child = Process::new(process::Parts {
         tgid,
         ppid: if sibling { parent.ppid() } else { parent.tgid },
         exit_signal: if sibling { parent.exit_signal.load(Ordering::Relaxed) } else { args.exit_signal as u32 },
@@ -156,7 +175,11 @@ fn child_process(args: &CloneArgs, tgid: u32, parent: &Arc<Process>) -> Arc<Proc
         flags: parent.flags.load(Ordering::Relaxed) & (flag::NO_NEW_PRIVS | flag::NOT_DUMPABLE),
         oom_adjust: parent.oom_adjust.load(Ordering::Relaxed),
         personality: parent.personality.load(Ordering::Relaxed),
-    })
+    });
+    if child.limit(RLIMIT_CPU) != RLIM_INFINITY {
+        child.follow_cpu_limit();
+    }
+    child
 }
 
 /// Makes the child known. Under the tree's lock, so that a signal to the group reaches it or keeps it from being.

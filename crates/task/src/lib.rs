@@ -15,6 +15,7 @@
 extern crate alloc;
 
 pub mod clone;
+mod cputimer;
 pub mod exec;
 pub mod exit;
 pub mod fault;
@@ -36,6 +37,7 @@ pub mod tree;
 pub mod usage;
 pub mod wait;
 
+pub use cputimer::CpuTimer;
 pub use process::flag as process_flag;
 pub use process::{
     MAX_THREADS, Process, State as ProcessState, boot, find_process, find_thread, for_each_process, thread_total,

@@ -10,6 +10,7 @@ use mm::AddressSpace;
 use uapi::resource::*;
 use uapi::{Errno, Rlimit64};
 
+use crate::cputimer::CpuTimers;
 use crate::itimer::Itimer;
 use crate::signal::Group;
 use crate::thread::{COMM_LEN, Thread};
@@ -58,6 +59,7 @@ pub struct Process {
     pub itimer: Itimer,
     /// The name that its last thread had.
     last_comm: SpinLock<[u8; COMM_LEN]>,
+    pub(crate) cpu_timers: CpuTimers,
     /// What /proc/PID/exe names.
     pub exe: SpinLock<Option<Arc<fs::File>>>,
     /// When it was made, in clock ticks.
@@ -137,6 +139,7 @@ impl Process {
             exit_status: AtomicI32::new(0),
             itimer: Itimer::new(),
             last_comm: SpinLock::new([0; COMM_LEN]),
+            cpu_timers: CpuTimers::new(),
             exe: SpinLock::new(parts.exe),
             started: hal::time::now(),
             flags: AtomicU32::new(parts.flags),
@@ -193,6 +196,9 @@ impl Process {
         }
         limit.hard.store(new.rlim_max, Ordering::Relaxed);
         limit.soft.store(new.rlim_cur, Ordering::Relaxed);
+        if resource == RLIMIT_CPU {
+            self.follow_cpu_limit();
+        }
         Ok(())
     }
 

@@ -38,10 +38,7 @@ rt::program!(run);
 
 /// Tests of what Linux has and Limen has not yet, with the reason.
 #[cfg(target_os = "none")]
-const LACKING: &[(&str, &str)] = &[
-    ("processes/death-of-the-parent-is-told", "no PR_SET_PDEATHSIG yet"),
-    ("time/timers-of-processor-time", "no ITIMER_VIRTUAL and ITIMER_PROF yet"),
-];
+const LACKING: &[(&str, &str)] = &[];
 
 #[cfg(target_os = "none")]
 fn run(args: rt::Args) -> u8 {
