@@ -116,10 +116,10 @@ impl Block {
     fn is_ambiguous(&self) -> bool {
         match self.end {
             End::Known | End::Call | End::Vector => self.next.iter().any(|next| self.may_be_left_at(*next)),
-            End::Indirect(Hint::None | Hint::Push) => {
+            End::Return | End::Indirect(Hint::None | Hint::Push) => {
                 self.steps.iter().rev().skip(1).any(|step| step.what.may_leave || step.what.may_retry)
             }
-            End::Indirect(Hint::Pop | Hint::PopPush) | End::Trap | End::Return => false,
+            End::Indirect(Hint::Pop | Hint::PopPush) | End::Trap => false,
         }
     }
 

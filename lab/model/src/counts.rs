@@ -158,8 +158,8 @@ counts! {
     LoadPageFaults load_page_faults,
     /// Page faults on a store or AMO.
     StorePageFaults store_page_faults,
-    /// Page faults with the pc, address and cause of the one before on the same hart, no instruction of this mode having
-    /// completed in between: an estimate of spurious ones.
+    /// Page faults with the pc, address and cause of the one before on the same hart, no instruction having completed in
+    /// between where it was raised: an estimate of spurious ones, exact in user mode.
     RepeatedFaults repeated_faults,
     /// Interrupts taken from this mode.
     Interrupts interrupts,

@@ -275,4 +275,4 @@ fn compressed(word: u32) -> Instruction {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -81,6 +81,16 @@ struct Trap {
 }
 
 impl Trap {
+    /// The trap that the mode's registers tell of.
+    fn read(firmware: bool, machine: &mut impl Machine) -> Self {
+        let [epc, cause, value] = match firmware {
+            true => [Register::Mepc, Register::Mcause, Register::Mtval],
+            false => [Register::Sepc, Register::Scause, Register::Stval],
+        }
+        .map(|register| machine.read(register));
+        Self { interrupt: cause >> 63 != 0, code: cause & (u64::MAX >> 1), epc, value }
+    }
+
     fn is_page_fault(&self) -> bool {
         !self.interrupt && matches!(self.code, 12 | 13 | 15)
     }
@@ -111,6 +121,8 @@ pub struct Hart {
     /// Trap vectors of S and M as their registers hold them.
     vectors: [u64; 2],
     last_fault: Option<(u64, u64, u64, Mode)>,
+    /// The mode of the last fault has completed nothing since, as far as its traps tell.
+    stuck: bool,
 }
 
 impl Default for Hart {
@@ -127,6 +139,7 @@ impl Default for Hart {
             tally: Tally::default(),
             vectors: [0; 2],
             last_fault: None,
+            stuck: false,
         }
     }
 }
@@ -244,12 +257,13 @@ impl Hart {
     /// Whether a trap into the mode of `block` would have led to it.
     #[inline]
     fn is_vector(&self, block: &Block) -> bool {
-        let vector = match block.mode {
-            Mode::User => return false,
-            Mode::Kernel => self.vectors[0],
-            Mode::Firmware => self.vectors[1],
-        };
-        let offset = block.pc.wrapping_sub(vector & !3);
+        block.mode != Mode::User && self.is_vector_of(block.pc, block.mode)
+    }
+
+    #[inline]
+    fn is_vector_of(&self, pc: u64, mode: Mode) -> bool {
+        let vector = if mode == Mode::Firmware { self.vectors[1] } else { self.vectors[0] };
+        let offset = pc.wrapping_sub(vector & !3);
         offset == 0 || (vector & 3 == 1 && offset < 4 * slots::CAUSES as u64 && offset.is_multiple_of(4))
     }
 
@@ -276,7 +290,7 @@ impl Hart {
             let reached_end = !old.wants_end() || machine.reached_end();
             let done = old.completed_before(new.pc, reached_end);
             self.leave(old, done, new.pc, machine);
-            self.resumed = old.end == End::Return;
+            self.resumed = old.end == End::Return || (self.resumed && done == 0);
         }
         if new.mode == Mode::User {
             self.user(open);
@@ -308,31 +322,49 @@ impl Hart {
 
     fn trap(&mut self, old: &'static Block, new: &Block, machine: &mut impl Machine) {
         let firmware = new.mode == Mode::Firmware;
-        let [epc, cause, value] = match firmware {
-            true => [Register::Mepc, Register::Mcause, Register::Mtval],
-            false => [Register::Sepc, Register::Scause, Register::Stval],
+        let trap = Trap::read(firmware, machine);
+        if firmware && self.interrupts_entry(old, &trap, machine) {
+            self.trap_out_of(old, Trap::read(false, machine), false, machine);
+            self.take(&trap, Mode::Kernel, true, machine);
+        } else if !firmware
+            && old.end == End::Return
+            && old.mode == Mode::Firmware
+            && machine.read(Register::Mepc) == new.pc
+        {
+            // Firmware returned to the kernel's vector: it hands a trap on that was counted when it took it, or goes
+            // back to an entry that it interrupted.
+            self.leave(old, old.len(), new.pc, machine);
+            self.resumed = false;
+        } else {
+            self.trap_out_of(old, trap, firmware, machine);
         }
-        .map(|register| machine.read(register));
-        let trap = Trap { interrupt: cause >> 63 != 0, code: cause & (u64::MAX >> 1), epc, value };
+    }
+
+    /// Whether firmware interrupted the kernel's trap entry before its first instruction: two traps with no block between.
+    fn interrupts_entry(&self, old: &Block, trap: &Trap, machine: &mut impl Machine) -> bool {
+        trap.interrupt
+            && self.is_vector_of(trap.epc, Mode::Kernel)
+            && previous_mode(true, machine) == Mode::Kernel
+            && !(old.mode == Mode::Kernel && old.next.contains(&trap.epc))
+    }
+
+    /// The trap was taken out of `old`, or where it led to.
+    fn trap_out_of(&mut self, old: &'static Block, trap: Trap, firmware: bool, machine: &mut impl Machine) {
         let done = done_at_trap(old, &trap, machine);
         let returned = old.end == End::Return && done == old.len();
         let origin = if returned { previous_mode(firmware, machine) } else { old.mode };
         let nothing_done = returned || (self.resumed && done == 0);
-        self.leave(old, done, epc, machine);
+        self.leave(old, done, trap.epc, machine);
         self.resumed = false;
+        self.take(&trap, origin, nothing_done, machine);
+    }
 
-        // Firmware hands a trap on by returning to the kernel's vector: the trap is the one counted before.
-        let handed_on = returned
-            && !trap.interrupt
-            && (old.mode, new.mode) == (Mode::Firmware, Mode::Kernel)
-            && machine.read(Register::Mepc) == new.pc;
-        if handed_on {
-            return;
-        }
+    /// Counts a trap and, if it came from user mode, opens its bucket.
+    fn take(&mut self, trap: &Trap, origin: Mode, nothing_done: bool, machine: &mut impl Machine) {
         if origin == Mode::User && self.bucket != Key::USER {
             self.open_bucket(Key::USER);
         }
-        self.count_trap(&trap, origin, nothing_done);
+        self.count_trap(trap, origin, nothing_done);
         if origin == Mode::User {
             let bucket = match (trap.interrupt, trap.code) {
                 (false, 8) => Key::call(machine.read(Register::A7)),
@@ -346,7 +378,11 @@ impl Hart {
         }
     }
 
+    /// Counts a trap; `nothing_done` tells whether `origin` has completed nothing since the last return to it.
     fn count_trap(&mut self, trap: &Trap, origin: Mode, nothing_done: bool) {
+        if !nothing_done && self.last_fault.is_some_and(|(.., mode)| mode == origin) {
+            self.stuck = false;
+        }
         self.count(origin, slots::trap(trap.interrupt, trap.code));
         if trap.interrupt {
             self.count(origin, Event::Interrupts as usize);
@@ -359,10 +395,11 @@ impl Hart {
             };
             self.count(origin, event as usize);
             let fault = Some((trap.epc, trap.value, trap.code, origin));
-            if nothing_done && self.last_fault == fault {
+            if self.stuck && self.last_fault == fault {
                 self.count(origin, Event::RepeatedFaults as usize);
             }
             self.last_fault = fault;
+            self.stuck = true;
         }
     }
 }
@@ -373,8 +410,6 @@ fn done_at_trap(old: &Block, trap: &Trap, machine: &mut impl Machine) -> usize {
         return old.completed_before(trap.epc, !old.wants_end() || machine.reached_end());
     }
     match old.index(trap.epc) {
-        // A return that led into a trap: epc may be any address.
-        Some(index) if old.end == End::Return && index + 1 != old.len() => old.len(),
         Some(index) => index + usize::from(old.calls(index) && matches!(trap.code, 3 | 8..=11)),
         None => old.len(),
     }

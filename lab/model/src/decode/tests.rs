@@ -93,7 +93,7 @@ fn markers() {
     assert_eq!(decode(0x0020_2513).flow, Flow::Next); // slti a0, zero, 2
 }
 
-fn jal(rd: u32, distance: i32) -> u32 {
+pub(crate) fn jal(rd: u32, distance: i32) -> u32 {
     let bits = distance as u32;
     (bits >> 20 & 1) << 31
         | (bits >> 1 & 0x3ff) << 21
@@ -103,7 +103,7 @@ fn jal(rd: u32, distance: i32) -> u32 {
         | 0x6f
 }
 
-fn branch(distance: i32) -> u32 {
+pub(crate) fn branch(distance: i32) -> u32 {
     let bits = distance as u32;
     (bits >> 12 & 1) << 31 | (bits >> 5 & 0x3f) << 25 | (bits >> 1 & 0xf) << 8 | (bits >> 11 & 1) << 7 | 0x63
 }
