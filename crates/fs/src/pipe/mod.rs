@@ -316,9 +316,14 @@ impl FileOps for Pipe {
             // The usual look before a reader sleeps: kept short.
             return if state.writers == 0 || out.is_empty() { Ok(0) } else { Err(Errno::EAGAIN) };
         }
+        // Writers wait, and a pipe turns writable, only where less than PIPE_BUF was free. The queue is seldom empty here:
+        // a reader that has just been woken still stands in it itself.
+        let was_tight = state.free() < PIPE_BUF;
         let done = state.read(out);
         drop(state);
-        self.queue.wake_all();
+        if was_tight {
+            self.queue.wake_all();
+        }
         done
     }
 

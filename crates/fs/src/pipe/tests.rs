@@ -1,4 +1,6 @@
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Wake;
 use std::vec;
 use std::vec::Vec;
 
@@ -79,6 +81,42 @@ fn a_bad_address_loses_nothing() {
     assert_eq!(r.read(&mut OutBuf::User(UserAddr(1), 10)).err(), Some(Errno::EFAULT));
     assert_eq!(r.read(&mut OutBuf::User(at.add(96), 10)), Ok(4));
     assert_eq!(read(&r, 100).unwrap().len(), 6);
+}
+
+#[derive(Default)]
+struct Count(AtomicUsize);
+
+impl Wake for Count {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_read_wakes_only_where_a_writer_can_wait() {
+    let _memory = hal::mem::host::arena();
+    let (r, w) = pair();
+    let count = Arc::new(Count::default());
+    let entry = r.wait_queue().unwrap().add(&count.clone().into());
+    let woken = || count.0.swap(0, Ordering::Relaxed);
+    write(&w, &[0; 10]).unwrap();
+    assert_eq!(woken(), 1, "a write always wakes");
+    read(&r, 10).unwrap();
+    assert_eq!(woken(), 0, "there was room all the time");
+    write(&w, &vec![0; 65536 - PIPE_BUF]).unwrap();
+    woken();
+    read(&r, 1).unwrap();
+    assert_eq!(woken(), 0, "the largest whole write had room");
+    write(&w, &[0; 2]).unwrap();
+    woken();
+    assert_eq!(write(&w, &[0; PIPE_BUF]), Err(Errno::EAGAIN));
+    read(&r, 1).unwrap();
+    assert_eq!((woken(), write(&w, &[0; PIPE_BUF])), (1, Ok(PIPE_BUF)), "a waiting writer is told");
+    assert_eq!(write(&w, &[0; 1]), Err(Errno::EAGAIN));
+    woken();
+    read(&r, 1).unwrap();
+    assert_eq!(woken(), 1);
+    r.wait_queue().unwrap().remove(entry);
 }
 
 #[derive(Clone, Debug)]
