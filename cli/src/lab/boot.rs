@@ -81,6 +81,8 @@ impl Setting<'_> {
             settings: Settings {
                 programs: vec![self.instrument.program.clone()],
                 argv,
+                // A Linux would call it while it boots, long before init: the boot ends with the first user instruction.
+                without: &["modprobe"],
                 settings: vec!["echo=off".into()],
                 ..self.root.clone()
             },
@@ -88,7 +90,7 @@ impl Setting<'_> {
         let mut heard =
             Heard { lines: Vec::new(), line: Vec::new(), around: Vec::new(), report: String::new(), progress };
         let limit = Some(Duration::from_secs(self.machine.timeout));
-        let end = guest.boot(self.workspace, self.tools, Input::Bytes(Vec::new()), limit, &mut heard);
+        let end = guest.boot(self.workspace, self.tools, Input::Nothing, limit, &mut heard);
         let written = fs::read_to_string(&counts).ok();
         let _ = fs::remove_file(&counts);
         let Heard { mut lines, line, around, report, .. } = heard;

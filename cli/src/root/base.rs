@@ -48,6 +48,8 @@ pub struct Settings {
     pub copies: Vec<(PathBuf, String)>,
     /// Programs of `user/`, put in `/tests`.
     pub programs: Vec<Program>,
+    /// Names of busybox that are left out.
+    pub without: &'static [&'static str],
     /// Program and arguments; empty for a shell.
     pub argv: Vec<String>,
     /// Lines of `key=value` for init.
@@ -65,7 +67,7 @@ pub fn assemble(workspace: &Workspace, init: &Path, wanted: &Settings, file: &Pa
         Some(dir) => bail!("{} is not a directory", dir.display()),
         None => {
             skeleton(&mut tree)?;
-            busybox(workspace, &mut tree)?;
+            busybox(workspace, &mut tree, wanted.without)?;
         }
     }
     if !wanted.packages.is_empty() {
@@ -144,15 +146,15 @@ pub fn prefetch(workspace: &Workspace) -> Result<PathBuf> {
     Ok(kept)
 }
 
-/// Debian's static busybox under each of its names.
-fn busybox(workspace: &Workspace, tree: &mut Tree) -> Result<()> {
+/// Debian's static busybox under each of its names, but for a few.
+fn busybox(workspace: &Workspace, tree: &mut Tree, without: &[&str]) -> Result<()> {
     let file = prefetch(workspace)?;
     tree.copy(&file, b"/usr/bin/busybox")?;
     let names = applets(&fs::read(&file)?);
     if !names.iter().any(|name| name == "sh") {
         bail!("busybox names no applet `sh`: its table of names has changed");
     }
-    for name in names {
+    for name in names.iter().filter(|name| !without.contains(&name.as_str())) {
         let (dir, to) = if ADMIN.contains(&name.as_str()) { ("sbin", "../bin/busybox") } else { ("bin", "busybox") };
         tree.link(&format!("/usr/{dir}/{name}"), to)?;
     }

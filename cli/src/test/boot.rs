@@ -155,12 +155,12 @@ impl Runner<'_> {
                 extra: Vec::new(),
             },
             settings: Settings {
-                rootfs: None,
                 packages: owned(test.packages),
                 copies: files,
                 programs: self.programs.clone(),
                 argv: owned(test.program),
                 settings: vec!["echo=off".into()],
+                ..Settings::default()
             },
         };
         let mut kept = Kept::default();

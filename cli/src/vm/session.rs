@@ -50,6 +50,8 @@ pub enum Input {
     Standard,
     /// These bytes, then end of input.
     Bytes(Vec<u8>),
+    /// Nothing, not even an end: what comes from outside comes at a time of its own, so that runs would not repeat.
+    Nothing,
 }
 
 /// Where the pieces of the console go.
@@ -221,6 +223,10 @@ impl Session<'_> {
                             break;
                         }
                     }
+                }
+                Some(Input::Nothing) => {
+                    std::mem::forget(pipe);
+                    return;
                 }
                 _ => {}
             }
