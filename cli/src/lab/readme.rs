@@ -99,6 +99,7 @@ fn markdown(document: &Document) -> Result<String> {
         for (index, cell) in cells.into_iter().enumerate() {
             let shown = match cell.map(|cell| (&cell.outcome, count.per_operation(cell))) {
                 Some((_, Some(own))) => match first.filter(|first| index > 0 && *first > 0.0) {
+                    Some(first) if own / first >= 99.5 => format!("{} ({:.0} ×)", grouped(own), own / first),
                     Some(first) => format!("{} ({:.1} ×)", grouped(own), own / first),
                     None => grouped(own),
                 },
