@@ -78,6 +78,12 @@ impl Counters {
         }
     }
 
+    /// Page faults, those inside copies included.
+    #[inline]
+    pub fn faults(&self) -> u64 {
+        self.read_faults.get() + self.write_faults.get() + self.execute_faults.get() + self.copy_faults.get()
+    }
+
     #[cfg(target_os = "none")]
     pub(crate) fn exception(&self, exception: &crate::calls::Exception) {
         use crate::calls::{Access, Exception};
@@ -159,7 +165,7 @@ pub fn this() -> &'static Hart {
         }
     }
     #[cfg(not(target_os = "none"))]
-    &HARTS[0]
+    &HARTS[host::current()]
 }
 
 /// Index of the hart this runs on, from 0.
@@ -234,6 +240,24 @@ pub fn send_reschedule(index: usize) {
     crate::sbi::send_ipi(HARTS[index].id());
     #[cfg(not(target_os = "none"))]
     let _ = index;
+}
+
+/// A turn of a loop that waits for another hart.
+#[inline]
+pub(crate) fn pause() {
+    #[cfg(target_os = "none")]
+    core::hint::spin_loop();
+    // A thread of a test plays the other hart.
+    #[cfg(not(target_os = "none"))]
+    std::thread::yield_now();
+}
+
+/// Interrupts the harts of a mask of indices, so that they serve what was asked of them.
+pub(crate) fn interrupt(harts: u64) {
+    #[cfg(target_os = "none")]
+    each_mask(harts, crate::sbi::send_ipis);
+    #[cfg(not(target_os = "none"))]
+    host::interrupt(harts);
 }
 
 /// Waits for an interrupt and serves it. Interrupts are off before and after; one that came in between the caller's
@@ -315,6 +339,7 @@ mod target {
 
     /// Serves what other harts asked for.
     pub(crate) fn serve_requests() {
+        crate::mem::tlb::serve();
         if this().requests.swap(0, Ordering::AcqRel) & REQUEST_STOP != 0 {
             stop();
         }
@@ -346,23 +371,6 @@ mod target {
 #[cfg(target_os = "none")]
 pub(crate) use target::*;
 
-/// Has every hart in `harts` (bit per index), this one too if its bit is set, see all earlier stores in its instruction
-/// fetches. Returns when they do.
-pub fn fence_i(harts: u64) {
-    #[cfg(target_os = "none")]
-    {
-        if harts >> id() & 1 != 0 {
-            // SAFETY: fence.i orders fetches after stores and does nothing else.
-            unsafe { core::arch::asm!(".insn 0x0000100f", options(nostack)) };
-        }
-        each_mask(harts & !(1 << id()), |mask| {
-            assert!(crate::sbi::remote_fence_i(mask), "the firmware fences a hart that runs");
-        });
-    }
-    #[cfg(not(target_os = "none"))]
-    let _ = harts;
-}
-
 /// Adds the calls that the running task has made since its last switch to this hart's counters, where they would
 /// otherwise arrive at its next.
 pub fn collect_calls() {
@@ -375,6 +383,47 @@ pub fn collect_calls() {
 pub fn start_others() {
     #[cfg(target_os = "none")]
     arch::boot::start_others();
+}
+
+/// Which hart a thread of a test plays.
+#[cfg(not(target_os = "none"))]
+pub mod host {
+    use core::cell::Cell;
+    use core::sync::atomic::Ordering;
+
+    std::thread_local! {
+        static CURRENT: Cell<usize> = const { Cell::new(0) };
+        static SERVES: Cell<bool> = const { Cell::new(false) };
+    }
+
+    /// Has this thread serve what it asks of other harts itself, since no other thread plays them.
+    pub fn serve_all(yes: bool) {
+        SERVES.set(yes);
+    }
+
+    pub(super) fn interrupt(harts: u64) {
+        if SERVES.get() {
+            let asked = (0..super::MAX_HARTS).filter(|i| harts >> i & 1 != 0);
+            asked.for_each(|index| on(index, crate::mem::tlb::serve));
+        }
+    }
+
+    pub(super) fn current() -> usize {
+        CURRENT.get()
+    }
+
+    /// Has this thread play hart `index` while `f` runs.
+    pub fn on<R>(index: usize, f: impl FnOnce() -> R) -> R {
+        let before = CURRENT.replace(index);
+        let result = f();
+        CURRENT.set(before);
+        result
+    }
+
+    /// Sets the number of harts. For tests that hold the arena.
+    pub fn set_count(count: usize) {
+        super::COUNT.store(count, Ordering::Relaxed);
+    }
 }
 
 #[cfg(test)]

@@ -13,6 +13,11 @@ pub(crate) fn send_ipi(hart_id: usize) {
     let _ = sbi_rt::send_ipi(one(hart_id));
 }
 
+/// Raises the software interrupt of several harts.
+pub(crate) fn send_ipis(mask: HartMask) {
+    let _ = sbi_rt::send_ipi(mask);
+}
+
 /// Sets this hart's timer where there is no Sstc.
 pub(crate) fn set_timer(deadline: u64) {
     let _ = sbi_rt::set_timer(deadline);

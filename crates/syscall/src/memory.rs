@@ -214,8 +214,12 @@ fn membarrier(command: i32, flags: u32, _cpu: i32) -> Result<u32> {
     match command {
         MEMBARRIER_CMD_QUERY => Ok(SUPPORTED),
         one if one.is_power_of_two() && one & REGISTER != 0 => Ok(0),
+        MEMBARRIER_CMD_PRIVATE_EXPEDITED | MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE => {
+            current().mm().synchronize();
+            Ok(0)
+        }
         one if one.is_power_of_two() && one & SUPPORTED != 0 => {
-            hart::fence_i(hart::online_mask() as u64);
+            hal::mem::tlb::synchronize(hart::online_mask() as u64);
             Ok(0)
         }
         _ => Err(Errno::EINVAL),
@@ -227,6 +231,6 @@ fn riscv_flush_icache(_start: usize, _end: usize, flags: usize) -> Result<()> {
     if flags & !SYS_RISCV_FLUSH_ICACHE_LOCAL != 0 {
         return Err(Errno::EINVAL);
     }
-    hart::fence_i(hart::online_mask() as u64);
+    current().mm().flush_icache();
     Ok(())
 }

@@ -70,8 +70,7 @@ fn memory(info: &BootInfo, root: PhysAddr) {
         frame::init(&free[..free_len], &kept[..kept_len]);
         pgtable::set_kernel_root(root);
     }
-    tlb::set_asid_bits(asid_bits());
-    tlb::set_remote(remote_fence);
+    tlb::configure(tlb_config(info));
     let blocks = info.harts().iter().map(|h| if h.isa.has("zicboz") { h.blocks[1] as usize } else { 0 });
     let block = blocks.reduce(|a, b| if a == b { a } else { 0 }).unwrap_or(0);
     crate::mem::page::set_zero_block(block);
@@ -99,11 +98,41 @@ fn asid_bits() -> usize {
     }
 }
 
-/// Fences other harts through the firmware: bit per hart index.
-fn remote_fence(harts: u64, asid: usize, start: usize, len: usize) {
-    hart::each_mask(harts, |mask| {
-        assert!(crate::sbi::remote_fence(mask, asid, start, len), "the firmware fences a hart that runs");
+/// How translations are fenced: what the harts can do, and what the command line says of it. What it says that makes
+/// no sense is ignored, with a word.
+fn tlb_config(info: &BootInfo) -> tlb::Config {
+    let all = |name| info.harts().iter().all(|hart| hart.isa.has(name));
+    let features = tlb::Features {
+        svvptc: all("svvptc"),
+        svinval: all("svinval"),
+        svadu: all("svadu") && !all("svade"),
+        asids: false,
+    };
+    let mut config = tlb::Config { features, asid_bits: asid_bits(), ..tlb::Config::default() };
+    let mut read = |name, apply: &mut dyn FnMut(&str, &mut tlb::Config) -> Option<()>| {
+        if let Some(text) = info.argument(name)
+            && apply(text, &mut config).is_none()
+        {
+            crate::log!("{name}={text} is not understood");
+        }
+    };
+    read("limen.tlb", &mut |text, config| {
+        config.mode = tlb::Mode::parse(text)?;
+        Some(())
     });
+    read("limen.asid_bits", &mut |text, config| {
+        config.asid_bits = config.asid_bits.min(text.parse().ok()?);
+        Some(())
+    });
+    read("limen.rfence", &mut |text, config| {
+        config.by_ipi = match text {
+            "ipi" => true,
+            "sbi" => false,
+            _ => return None,
+        };
+        Some(())
+    });
+    config
 }
 
 /// What every hart sets up for itself: interrupts it takes, counters a program may read, cache-block zeroing.

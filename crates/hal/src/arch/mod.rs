@@ -117,6 +117,7 @@ global_asm!(
 );
 
 global_asm!(include_str!("fp.S"));
+global_asm!(include_str!("lock.S"));
 
 global_asm!(include_str!("probe.S"));
 global_asm!(include_str!("memory.S"));

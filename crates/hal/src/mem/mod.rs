@@ -9,6 +9,32 @@
 //! On the host an arena stands for physical memory (see `mem::host`), so that allocators, page tables and everything
 //! above them run under the host's test runner.
 
+/// Tells a test on the host what happens; nothing on the target.
+#[cfg(not(target_os = "none"))]
+macro_rules! tell {
+    ($event:ident $(($($part:expr),*))?) => {
+        $crate::mem::tlb::hook::tell($crate::mem::tlb::hook::Event::$event $(($($part),*))?)
+    };
+}
+#[cfg(target_os = "none")]
+macro_rules! tell {
+    ($($any:tt)*) => {};
+}
+
+/// Whether a test on the host wants this left out.
+#[cfg(not(target_os = "none"))]
+macro_rules! planted {
+    ($what:ident) => {
+        $crate::mem::tlb::hook::is_planted($crate::mem::tlb::hook::Plant::$what)
+    };
+}
+#[cfg(target_os = "none")]
+macro_rules! planted {
+    ($what:ident) => {
+        false
+    };
+}
+
 pub mod frame;
 pub mod heap;
 #[cfg(not(target_os = "none"))]

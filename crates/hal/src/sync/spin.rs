@@ -2,7 +2,6 @@
 
 use core::cell::UnsafeCell;
 use core::fmt;
-use core::hint::spin_loop;
 use core::ops::{Deref, DerefMut};
 use core::sync::atomic::{AtomicU32, Ordering};
 
@@ -48,16 +47,16 @@ impl<T: ?Sized> SpinLock<T> {
         SpinGuard { lock: self, _not_send: core::marker::PhantomData }
     }
 
-    #[cold]
+    #[inline(always)]
     fn lock_contended(&self) {
-        loop {
-            while self.locked.load(Ordering::Relaxed) != 0 {
-                spin_loop();
-            }
-            if self.locked.swap(1, Ordering::Acquire) == 0 {
-                return;
-            }
+        let locked = &raw const self.locked;
+        // SAFETY: it keeps every register but t5 and t6, and goes on here with the lock taken.
+        #[cfg(target_os = "none")]
+        unsafe {
+            core::arch::asm!("call t5, limen_lock_contended", in("t6") locked, lateout("t6") _, out("t5") _);
         }
+        #[cfg(not(target_os = "none"))]
+        limen_lock_wait(locked);
     }
 
     /// Takes the lock if it is free.
@@ -73,6 +72,24 @@ impl<T: ?Sized> SpinLock<T> {
     #[inline]
     pub fn get_mut(&mut self) -> &mut T {
         self.value.get_mut()
+    }
+}
+
+/// Waits for the lock whose word is at `locked`, and takes it.
+#[cfg_attr(target_os = "none", unsafe(no_mangle))]
+#[cold]
+extern "C" fn limen_lock_wait(locked: *const AtomicU32) {
+    // SAFETY: `SpinLock::lock` has the lock borrowed.
+    let locked = unsafe { &*locked };
+    loop {
+        while locked.load(Ordering::Relaxed) != 0 {
+            // The holder may be waiting until this hart has fenced (see `mem::tlb::remote`).
+            crate::mem::tlb::serve();
+            crate::hart::pause();
+        }
+        if locked.swap(1, Ordering::Acquire) == 0 {
+            return;
+        }
     }
 }
 

@@ -124,9 +124,6 @@ impl Inner {
             return self.install_copy(i, va, &page);
         }
         let prot = if area.is_shared() { area.prot } else { area.prot.without_write() };
-        if prot.executable() {
-            self.table.space().sync_code(&page);
-        }
         let entry = self.table.entry(va).map_err(|_| FaultError::Oom)?;
         entry.install(page, prot, false);
         self.shared += 1;
@@ -140,9 +137,6 @@ impl Inner {
                 if let Some(entry) = table.find(low + (index - first) * PAGE_SIZE)
                     && !entry.load().is_present()
                 {
-                    if prot.executable() {
-                        table.space().sync_code(frame);
-                    }
                     entry.install(frame.clone(), prot, false);
                     *mapped += 1;
                 }
@@ -158,9 +152,6 @@ impl Inner {
             return self.install_copy(i, va, page);
         }
         let prot = area.prot.without_write();
-        if prot.executable() {
-            self.table.space().sync_code(page);
-        }
         let entry = self.table.entry(va).map_err(|_| FaultError::Oom)?;
         if page.kind() == Kind::Reserved {
             entry.install_borrowed(page, prot);
@@ -176,9 +167,6 @@ impl Inner {
         let Some(area) = self.areas.get_mut(i) else { return Err(FaultError::MapErr) };
         let copy = Frame::alloc_copy(Kind::Anonymous, page).ok_or(FaultError::Oom)?;
         copy.set_owner(self.id as usize, va);
-        if area.prot.executable() {
-            self.table.space().sync_code(&copy);
-        }
         self.table.entry(va).map_err(|_| FaultError::Oom)?.install(copy, area.prot, true);
         area.flags.0 |= AreaFlags::PRIVATE_PAGES;
         self.private += 1;
@@ -194,12 +182,10 @@ impl Inner {
         let Some(entry) = self.table.find(va) else { return Err(FaultError::MapErr) };
         if access != Access::Write {
             entry.widen(own_rights(area, value));
-            self.table.space().widened(va);
             return Ok(());
         }
         if area.is_shared() || value.is_private() && entry.is_sole_owner() {
             entry.widen(area.prot);
-            self.table.space().widened(va);
             return Ok(());
         }
         // The page of zeroes need not be read to be copied.
@@ -211,9 +197,6 @@ impl Inner {
         let copy = copy.ok_or(FaultError::Oom)?;
         copy.set_owner(self.id as usize, va);
         let prot = area.prot;
-        if prot.executable() {
-            self.table.space().sync_code(&copy);
-        }
         area.flags.0 |= AreaFlags::PRIVATE_PAGES;
         if !value.is_private() {
             self.private += 1;

@@ -163,6 +163,11 @@ impl AddressSpace {
         self.space.flush_icache();
     }
 
+    /// membarrier(2): the harts that run the space order everything before this against everything after.
+    pub fn synchronize(&self) {
+        tlb::synchronize(self.space.running());
+    }
+
     /// The addresses drawn at exec.
     pub fn layout(&self) -> Layout {
         self.inner.lock().layout
@@ -327,6 +332,8 @@ impl Drop for AddressSpace {
     }
 }
 
+#[cfg(test)]
+mod adversary;
 #[cfg(test)]
 mod model;
 #[cfg(test)]

@@ -37,10 +37,6 @@ impl AddressSpace {
                 start = area.start;
             }
             let rights = rights(prot);
-            if rights.executable() {
-                // Pages that the kernel filled may be mapped already.
-                inner.table.space().flush_icache();
-            }
             let result = inner.protect(start, end, rights);
             inner.merge(start, end);
             result

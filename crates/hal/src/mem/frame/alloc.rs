@@ -229,6 +229,7 @@ pub(super) fn zeroed_table() -> Option<NonZeroU32> {
 /// A frame whose last reference is gone comes back.
 #[inline]
 pub(super) fn free_single(number: u32) {
+    tell!(Freed(number));
     let meta = meta(number);
     let kind = meta.kind.load(Ordering::Relaxed);
     let mut allocator = ALLOCATOR.lock();
@@ -241,9 +242,23 @@ pub(super) fn free_single(number: u32) {
     }
 }
 
+/// Tells a test on the host that the frames from `first` to `last` are about to be free.
+#[inline(always)]
+fn tell_chain(first: u32, last: u32) {
+    if cfg!(not(target_os = "none")) {
+        let mut number = first;
+        while number != last {
+            tell!(Freed(number));
+            number = meta(number).next.load(Ordering::Relaxed);
+        }
+        tell!(Freed(last));
+    }
+}
+
 /// A chain of frames whose last references are gone comes back: `first` to `last` through `next`, with their number by
 /// kind.
 pub(super) fn free_chain(first: u32, last: u32, by_kind: &[u32; KINDS]) {
+    tell_chain(first, last);
     let mut allocator = ALLOCATOR.lock();
     for (kind, &count) in by_kind.iter().enumerate() {
         if count != 0 {
@@ -260,6 +275,7 @@ pub(super) fn free_chain(first: u32, last: u32, by_kind: &[u32; KINDS]) {
 
 /// A chain of `count` page tables comes back, all zeroes; otherwise as [`free_chain`].
 pub(super) fn free_tables(first: u32, last: u32, count: usize) {
+    tell_chain(first, last);
     let mut allocator = ALLOCATOR.lock();
     allocator.give(Kind::PageTable as u8, count);
     if allocator.zeroed_len + count <= ZEROED_MAX {

@@ -48,6 +48,7 @@ impl Frame {
         let frame = Self::alloc(kind)?;
         // SAFETY: the page was just allocated, so nobody else has it.
         unsafe { page::zero(frame.ptr()) };
+        tell!(Filled(frame.number()));
         Some(frame)
     }
 
@@ -107,21 +108,10 @@ impl Frame {
         (meta.owner.load(Ordering::Relaxed), meta.index.load(Ordering::Relaxed))
     }
 
-    /// Whether every hart fetches what the kernel wrote here, or will have fenced before it can.
-    #[inline]
-    pub(in crate::mem) fn is_code_synced(&self) -> bool {
-        meta(self.0.get()).code.load(Ordering::Acquire) != 0
-    }
-
-    /// What [`Frame::is_code_synced`] says from now on, until the kernel writes to the page again.
-    #[inline]
-    pub(in crate::mem) fn set_code_synced(&self) {
-        meta(self.0.get()).code.store(1, Ordering::Release);
-    }
-
     /// The kernel writes to the page.
     #[inline]
     fn written(&self) {
+        tell!(Filled(self.0.get()));
         meta(self.0.get()).code.store(0, Ordering::Relaxed);
     }
 

@@ -5,6 +5,8 @@ use core::sync::atomic::Ordering;
 use super::pte::{clone_of, is_shareable, read_only, writable, write_protect};
 use super::walk::next_present;
 use super::{NoMemory, PageTable, Reason, index, table};
+use crate::addr::PAGE_SIZE;
+use crate::mem::tlb::inject;
 
 /// What a fork did to one range.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
@@ -52,7 +54,9 @@ impl PageTable {
                     // table.
                     let target = unsafe { &table(number)[index(first, 0) + i] };
                     debug_assert_eq!(target.load(Ordering::Relaxed), 0);
-                    target.store(read_only(entry), Ordering::Relaxed);
+                    let entry = read_only(entry);
+                    let entry = if inject::is_on() { inject::hidden(entry, first + i * PAGE_SIZE) } else { entry };
+                    target.store(entry, Ordering::Relaxed);
                     shared.pages += 1;
                 }
                 i = next_present(entries, i + 1);

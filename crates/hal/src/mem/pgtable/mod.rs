@@ -16,6 +16,7 @@
 
 mod fork;
 mod pte;
+mod slot;
 mod walk;
 
 use alloc::sync::Arc;
@@ -23,8 +24,10 @@ use core::cell::Cell;
 use core::marker::PhantomData;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+pub(super) use pte::V;
 pub use pte::{PteRef, PteVal};
-use pte::{V, frame_number, is_table, link_fence, table_entry};
+use pte::{frame_number, is_table, link_fence, table_entry};
+use slot::Slot;
 
 use super::frame::Frame;
 use super::layout::{Mode, mode, phys_to_virt, user_top};
@@ -117,7 +120,7 @@ pub unsafe fn set_kernel_root(root: PhysAddr) {
 }
 
 /// A table's entries.
-type Table = [AtomicU64; ENTRIES];
+type Table = [Slot; ENTRIES];
 
 /// The table in frame `number`.
 ///
@@ -139,6 +142,25 @@ const fn index(va: usize, level: usize) -> usize {
 #[inline]
 const fn span(level: usize) -> usize {
     1 << (PAGE_SHIFT + 9 * level)
+}
+
+/// The entry for the page of `va` below the root table in frame `root`, if there is a table for it. The caller has a
+/// reference to the root and keeps the tables from being freed, or knows that the frame of a freed table is not reused.
+pub(super) fn leaf_slot(root: u32, va: usize) -> Option<&'static Slot> {
+    if va >= user_top() {
+        return None;
+    }
+    let mut number = root;
+    for level in (1..mode().levels()).rev() {
+        // SAFETY: the root or a table linked in it, by the caller's promise.
+        let entry = unsafe { table(number)[index(va, level)].load(Ordering::Acquire) };
+        if !is_table(entry) {
+            return None;
+        }
+        number = frame_number(entry);
+    }
+    // SAFETY: as above.
+    Some(unsafe { &table(number)[index(va, 0)] })
 }
 
 /// Memory ran out for a page table.
@@ -200,14 +222,16 @@ impl PageTable {
     /// them or `va` is not in the user half.
     #[inline]
     pub fn entry(&mut self, va: usize) -> Result<PteRef<'_>, NoMemory> {
-        let (tag, number) = self.last.get();
-        if number != 0 && tag == va >> 21 {
-            // SAFETY: a remembered table is linked (`free_tables` forgets it).
-            return Ok(PteRef::new(unsafe { &table(number)[index(va, 0)] }));
-        }
-        let number = self.make_tables(va)?;
-        // SAFETY: as above.
-        Ok(PteRef::new(unsafe { &table(number)[index(va, 0)] }))
+        let (tag, last) = self.last.get();
+        let number = if last != 0 && tag == va >> 21 { last } else { self.make_tables(va)? };
+        // SAFETY: the table is linked; a remembered one is (`free_tables` forgets it).
+        Ok(self.entry_in(unsafe { table(number) }, va))
+    }
+
+    /// The entry for the page of `va` in its table.
+    #[inline]
+    fn entry_in<'a>(&'a self, table: &'a Table, va: usize) -> PteRef<'a> {
+        PteRef::new(&table[index(va, 0)], &self.space, va)
     }
 
     #[inline(never)]
@@ -216,6 +240,7 @@ impl PageTable {
             return Err(NoMemory);
         }
         let mut number = self.space.root();
+        let mut linked = false;
         for level in (1..self.levels).rev() {
             // SAFETY: the root or a table linked in it.
             let slot = unsafe { &table(number)[index(va, level)] };
@@ -227,8 +252,12 @@ impl PageTable {
                 link_fence();
                 slot.store(table_entry(new.number()), Ordering::Release);
                 self.tables += 1;
+                linked = true;
                 new.into_raw()
             };
+        }
+        if linked && !tlb::is_lazy() {
+            self.space.linked(va, true);
         }
         self.last.set((va >> 21, number));
         Ok(number)
@@ -239,7 +268,7 @@ impl PageTable {
     pub fn find(&self, va: usize) -> Option<PteRef<'_>> {
         let number = self.leaf_table(va).ok()?;
         // SAFETY: a linked table, alive while `self` is borrowed.
-        Some(PteRef::new(unsafe { &table(number)[index(va, 0)] }))
+        Some(self.entry_in(unsafe { table(number) }, va))
     }
 
     /// The entry's value for the page of `va`; an absent one where there is no table.
@@ -259,7 +288,8 @@ impl PageTable {
     pub fn tear_down(&mut self, f: impl FnOnce(&mut Self, &mut Gather<'_>)) {
         self.space.leave();
         let space = self.space.clone();
-        let mut gather = Gather::new(&space, Reason::Unmap, space.running() == 0);
+        let immediate = space.running() == 0 || planted!(FreesRunning);
+        let mut gather = Gather::new(&space, Reason::Unmap, immediate);
         f(self, &mut gather);
     }
 }

@@ -1,12 +1,13 @@
 //! Page-table entries (privileged specification, section "Sv39").
 
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::Ordering;
 
-use super::Prot;
+use super::{Prot, Slot};
 use crate::mem::frame::{Frame, meta};
+use crate::mem::tlb::{self, Space, inject};
 
 /// Valid.
-pub(super) const V: u64 = 1 << 0;
+pub(in crate::mem) const V: u64 = 1 << 0;
 const R: u64 = 1 << 1;
 const W: u64 = 1 << 2;
 const X: u64 = 1 << 3;
@@ -119,13 +120,15 @@ impl PteVal {
 /// An entry of a table that the caller has to itself.
 #[derive(Clone, Copy)]
 pub struct PteRef<'a> {
-    slot: &'a AtomicU64,
+    slot: &'a Slot,
+    space: &'a Space,
+    va: usize,
 }
 
 impl<'a> PteRef<'a> {
     #[inline]
-    pub(super) fn new(slot: &'a AtomicU64) -> Self {
-        Self { slot }
+    pub(super) fn new(slot: &'a Slot, space: &'a Space, va: usize) -> Self {
+        Self { slot, space, va }
     }
 
     /// The value now.
@@ -135,8 +138,12 @@ impl<'a> PteRef<'a> {
     }
 
     /// Maps `frame`, which the entry owns from now on; `private` as [`PteVal::is_private`]. The entry is absent.
+    /// Nothing is owed but what instruction fetches need, and that is done.
     #[inline]
     pub fn install(&self, frame: Frame, prot: Prot, private: bool) {
+        if prot.executable() {
+            self.space.sync_code(frame.number());
+        }
         self.set_absent(leaf(frame.into_raw(), prot, if private { PRIVATE } else { 0 }));
     }
 
@@ -145,6 +152,9 @@ impl<'a> PteRef<'a> {
     #[inline]
     pub fn install_borrowed(&self, frame: &Frame, prot: Prot) {
         if frame.kind() == crate::mem::frame::Kind::Reserved {
+            if prot.executable() {
+                self.space.sync_code(frame.number());
+            }
             self.set_absent(leaf(frame.number(), prot.without_write(), BORROWED));
         }
     }
@@ -154,6 +164,9 @@ impl<'a> PteRef<'a> {
         debug_assert_eq!(self.slot.load(Ordering::Relaxed), 0, "entry in use");
         link_fence();
         self.slot.store(entry, Ordering::Relaxed);
+        if !tlb::is_lazy() {
+            set_warily(self.slot, self.space, self.va, entry);
+        }
     }
 
     /// A handle to the mapped page. `None` when absent.
@@ -170,13 +183,17 @@ impl<'a> PteRef<'a> {
         entry & BORROWED == 0 && entry != 0 && meta(frame_number(entry)).refs.load(Ordering::Acquire) == 1
     }
 
-    /// Gives more rights to the page that is mapped. Owes what `Space::widened` does.
+    /// Gives more rights to the page that is mapped, and fences what that owes.
     #[inline]
     pub fn widen(&self, prot: Prot) {
         let entry = self.slot.load(Ordering::Relaxed);
         debug_assert!(prot.contains(PteVal(entry).prot()) && entry != 0);
+        if prot.executable() && !PteVal(entry).prot().executable() {
+            self.space.sync_code(frame_number(entry));
+        }
         let new = leaf(frame_number(entry), prot, entry & (BORROWED | PRIVATE));
-        self.slot.fetch_or(new, Ordering::Relaxed);
+        self.slot.set(new);
+        self.space.widened(self.va);
     }
 
     /// Puts `prot` in place of the rights; what that owes is the caller's matter.
@@ -185,23 +202,37 @@ impl<'a> PteRef<'a> {
         let entry = self.slot.load(Ordering::Relaxed);
         let new = leaf(frame_number(entry), prot, entry & (BORROWED | PRIVATE));
         // Nothing the hardware could add (A, D) is lost: A is always set, and D with W.
-        self.slot.swap(new, Ordering::Relaxed);
+        self.slot.swap(new);
     }
 
-    /// Puts another page in the place of what is mapped, and gives what the entry held.
+    /// Puts another page in the place of what is mapped, and gives what the entry held; the fence is the caller's
+    /// matter.
     #[inline]
     pub(super) fn replace(&self, frame: Frame, prot: Prot, private: bool) -> Option<Frame> {
+        if prot.executable() {
+            self.space.sync_code(frame.number());
+        }
         let new = leaf(frame.into_raw(), prot, if private { PRIVATE } else { 0 });
         link_fence();
-        owned(self.slot.swap(new, Ordering::Relaxed))
+        owned(self.slot.swap(new))
     }
 
     /// Clears the entry and gives its value and the reference that it held.
     #[inline]
     pub(super) fn take(&self) -> (PteVal, Option<Frame>) {
-        let entry = self.slot.swap(0, Ordering::Relaxed);
+        let entry = self.slot.swap(0);
         (PteVal(entry), owned(entry))
     }
+}
+
+/// A new entry was written, and some hart caches entries that are not valid, or is made to.
+#[cold]
+#[inline(never)]
+fn set_warily(slot: &Slot, space: &Space, va: usize, entry: u64) {
+    if inject::is_on() {
+        slot.store(inject::hidden(entry, va), Ordering::Relaxed);
+    }
+    space.linked(va, false);
 }
 
 /// The reference that an entry just taken out of its slot held.
@@ -225,8 +256,8 @@ pub(super) fn clone_of(entry: u64) -> Frame {
 
 /// For a fork: takes the right to write away.
 #[inline]
-pub(super) fn write_protect(slot: &AtomicU64) {
-    slot.fetch_and(!(W | D), Ordering::Relaxed);
+pub(super) fn write_protect(slot: &Slot) {
+    slot.clear(W | D);
 }
 
 /// For a fork: whether the entry's page is a private one whose reference can be shared.
@@ -252,6 +283,6 @@ impl PteRef<'_> {
     #[inline]
     pub(super) fn install_value(&self, value: PteVal) {
         debug_assert!(value.is_borrowed());
-        self.set_absent(value.0);
+        self.set_absent(inject::revealed(value.0));
     }
 }

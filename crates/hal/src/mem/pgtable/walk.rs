@@ -1,10 +1,10 @@
 //! Operations on ranges of pages.
 
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::Ordering;
 
 use super::pte::owned;
 use super::{
-    ENTRIES, Gather, MAX_LEVELS, PAGE_SIZE, PageTable, Prot, PteRef, PteVal, V, frame_number, index, span, table,
+    ENTRIES, Gather, MAX_LEVELS, PAGE_SIZE, PageTable, Prot, PteRef, PteVal, Slot, V, frame_number, index, span, table,
 };
 use super::{Reason, is_table, user_top};
 use crate::mem::frame::Frame;
@@ -12,7 +12,7 @@ use crate::mem::frame::Frame;
 /// Index of the first entry from `from` on that is not 0, or the number of entries. Four absent ones are passed over at
 /// a time: most entries of an area are absent.
 #[inline(always)]
-pub(super) fn next_present(entries: &[AtomicU64], from: usize) -> usize {
+pub(super) fn next_present(entries: &[Slot], from: usize) -> usize {
     let Some(rest) = entries.get(from..) else { return entries.len() };
     let mut i = from;
     for four in rest.chunks(4) {
@@ -54,7 +54,7 @@ impl PageTable {
     /// Calls `f` with each leaf table that has pages of `start..end`: the address of the first of them and their
     /// entries. Where tables are absent the walk skips as much as the absent entry covers.
     #[inline]
-    pub(super) fn leaf_tables(&self, start: usize, end: usize, mut f: impl FnMut(usize, &[AtomicU64])) {
+    pub(super) fn leaf_tables(&self, start: usize, end: usize, mut f: impl FnMut(usize, &[Slot])) {
         let mut va = start;
         while va < end {
             match self.leaf_table(va) {
@@ -79,7 +79,7 @@ impl PageTable {
         self.leaf_tables(start, end, |first, entries| {
             let mut i = next_present(entries, 0);
             while let Some(slot) = entries.get(i) {
-                f(first + i * PAGE_SIZE, PteRef::new(slot));
+                f(first + i * PAGE_SIZE, PteRef::new(slot, &self.space, first + i * PAGE_SIZE));
                 i = next_present(entries, i + 1);
             }
         });
@@ -95,7 +95,7 @@ impl PageTable {
             let mut last = i;
             gather.touch(first + i * PAGE_SIZE);
             while let Some(slot) = entries.get(i) {
-                let entry = slot.swap(0, Ordering::Relaxed);
+                let entry = slot.swap(0);
                 if let Some(frame) = owned(entry) {
                     all += 1;
                     private += PteVal(entry).is_private() as usize;
@@ -116,13 +116,19 @@ impl PageTable {
     }
 
     /// Gives the pages of `start..end` the rights `prot(entry)`. What becomes narrower is fenced before this returns;
-    /// what becomes wider is resolved by the next fault, on harts that have the old entry.
+    /// what becomes wider is resolved by the next fault, on harts that have the old entry. What becomes executable may
+    /// have been stored by the program itself, so that all harts that run it fetch afresh.
     pub fn protect(&mut self, start: usize, end: usize, mut prot: impl FnMut(PteVal) -> Prot) {
         let mut gather = Gather::new(&self.space, Reason::Protect, false);
+        let mut fetches = planted!(ProtectExec);
         self.walk_range(start, end, |va, entry| {
             let old = entry.load();
             let new = prot(old);
             if new != old.prot() {
+                if new.executable() && !old.prot().executable() && !fetches {
+                    self.space.flush_icache();
+                    fetches = true;
+                }
                 entry.set_prot(new);
                 if !new.contains(old.prot()) {
                     gather.touch(va);
@@ -135,7 +141,10 @@ impl PageTable {
     /// frame back, if no page is mapped there.
     pub fn replace(&mut self, va: usize, frame: Frame, prot: Prot, private: bool) -> Result<(), Frame> {
         let Some(entry) = self.find(va).filter(|e| e.load().is_present()) else { return Err(frame) };
-        let old = entry.replace(frame, prot, private);
+        let mut old = entry.replace(frame, prot, private);
+        if planted!(ReplaceFreesFirst) {
+            old = None;
+        }
         self.space.shoot(va, va + PAGE_SIZE, false, Reason::Replace);
         drop(old);
         Ok(())
@@ -153,7 +162,9 @@ impl PageTable {
             self.entry(to + offset)?;
             let (Some(source), Some(target)) = (self.find(from + offset), self.find(to + offset)) else { continue };
             let (_, frame) = source.take();
-            gather.touch(from + offset);
+            if !planted!(MoveSource) {
+                gather.touch(from + offset);
+            }
             match frame {
                 Some(frame) => target.install(frame, value.prot(), value.is_private()),
                 // Only pages that are never freed are borrowed; the new entry borrows it as the old one did.
@@ -219,7 +230,7 @@ impl PageTable {
 }
 
 /// Unlinks the table that `slot` points to, in which nothing is left, and hands it to `gather`.
-fn free_entry(slot: &AtomicU64, gather: &mut Gather<'_>) {
+fn free_entry(slot: &Slot, gather: &mut Gather<'_>) {
     let number = frame_number(slot.load(Ordering::Relaxed));
     if cfg!(debug_assertions) {
         // SAFETY: still linked.

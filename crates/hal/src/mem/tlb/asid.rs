@@ -9,6 +9,7 @@ use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use super::fence::{Reason, flush_all};
 use super::{MAX_HARTS, Space};
+use crate::hart;
 use crate::sync::SpinLock;
 
 const ASID_MASK: u64 = 0xffff;
@@ -29,11 +30,16 @@ struct Pool {
 
 static POOL: SpinLock<Pool> = SpinLock::new(Pool { next: 1, kept: [0; MAX_HARTS] });
 
-/// Says how many ASID bits satp holds, as boot found by writing ones to it (0 to 16). With too few for twice the harts
-/// none are used.
-pub fn set_asid_bits(bits: usize) {
+/// Says how many ASID bits satp holds (0 to 16). When a generation begins each hart may keep one ASID, the kernel's
+/// is never handed out, and one more must be left: with fewer none are used.
+pub(super) fn set_bits(bits: usize) {
     let count = 1usize << bits.min(16);
-    COUNT.store(if count > 2 * MAX_HARTS { count } else { 1 }, Ordering::Relaxed);
+    COUNT.store(if count > hart::count() + 1 { count } else { 1 }, Ordering::Relaxed);
+}
+
+/// Bits of satp.ASID in use.
+pub fn width() -> u32 {
+    COUNT.load(Ordering::Relaxed).trailing_zeros()
 }
 
 #[inline]
@@ -45,6 +51,11 @@ pub(super) fn without_asids() -> bool {
 #[inline]
 pub(super) fn number(context: u64) -> usize {
     (context & ASID_MASK) as usize
+}
+
+/// The generation of a context.
+pub(super) fn generation(context: u64) -> u64 {
+    context >> GENERATION.trailing_zeros()
 }
 
 /// This hart is about to enter `space`: gives the ASID for satp, 0 if there are none, after any flush that a new
@@ -74,7 +85,7 @@ fn activate_slow(space: &Space, hart: usize) -> usize {
         context = pool.context(context);
         space.context.store(context, Ordering::Relaxed);
     }
-    if FLUSH_OWED[hart].swap(false, Ordering::Relaxed) {
+    if FLUSH_OWED[hart].swap(false, Ordering::Relaxed) && !planted!(RolloverFlush) {
         flush_all(Reason::Rollover);
     }
     ACTIVE[hart].store(context, Ordering::Release);
@@ -131,7 +142,7 @@ impl Pool {
         for ((kept, active), owed) in self.kept.iter_mut().zip(&ACTIVE).zip(&FLUSH_OWED) {
             let running = active.swap(0, Ordering::AcqRel);
             // A hart that has not switched since the last generation still runs what was kept for it then.
-            if running != 0 {
+            if running != 0 && !planted!(RolloverKeeps) {
                 *kept = running;
             }
             owed.store(true, Ordering::Relaxed);

@@ -3,7 +3,7 @@
 //! A hart may go on fetching what it fetched before a store, its own included, until it executes `fence.i`
 //! (unprivileged specification, Zifencei; it covers the executing hart alone). So a page that the kernel filled must not be
 //! mapped executable before every hart that could run it has fenced since. A page notes in its metadata that this was
-//! seen to ([`Frame::set_code_synced`], undone by each write of the kernel); a counter says how many such pages there
+//! seen to (undone by each write of the kernel); a counter says how many such pages there
 //! were; each hart knows the count at its last `fence.i` and makes up for the difference when it enters a space, and
 //! the harts that run a space while one of its threads maps such a page are fenced at once.
 //!
@@ -12,9 +12,10 @@
 use core::sync::atomic::{AtomicU32, Ordering, fence};
 
 use super::Space;
-use super::fence::{Form, Reason, count};
+use super::fence::{Reason, fence_i};
+use super::remote::{self, Request};
 use crate::hart::{self, MAX_HARTS};
-use crate::mem::frame::Frame;
+use crate::mem::frame::meta;
 
 /// Raised when stores were made that some hart may be about to execute.
 static FILLED: AtomicU32 = AtomicU32::new(0);
@@ -26,20 +27,33 @@ static FENCED: [AtomicU32; MAX_HARTS] = [const { AtomicU32::new(0) }; MAX_HARTS]
 #[inline]
 pub(super) fn enter(hart: usize) {
     let filled = FILLED.load(Ordering::SeqCst);
-    if FENCED[hart].load(Ordering::Relaxed) != filled {
-        hart::fence_i(1 << hart);
-        count(Reason::Code, Form::Fetch);
+    if FENCED[hart].load(Ordering::Relaxed) != filled && !planted!(CodeReturning) {
+        fence_i(Reason::Code);
         FENCED[hart].store(filled, Ordering::Relaxed);
     }
 }
 
+/// Has every hart in `harts` (bit per index) see all earlier stores, in its loads and in its instruction fetches.
+/// Returns when they do.
+pub fn synchronize(harts: u64) {
+    let me = hart::id();
+    if harts >> me & 1 != 0 && !planted!(CodeLocal) {
+        fence_i(Reason::Code);
+    }
+    let others = harts & !(1 << me);
+    if others != 0 && !planted!(CodeRemote) {
+        remote::fence(others, Request::Fetch, Reason::Code);
+    }
+}
+
 impl Space {
-    /// The page `frame` is about to be mapped executable.
-    #[inline]
-    pub fn sync_code(&self, frame: &Frame) {
-        if !frame.is_code_synced() {
+    /// The page of frame `number`, which is alive, is about to be mapped executable.
+    #[inline(never)]
+    pub(in crate::mem) fn sync_code(&self, number: u32) {
+        let synced = &meta(number).code;
+        if synced.load(Ordering::Acquire) == 0 {
             FILLED.fetch_add(1, Ordering::SeqCst);
-            frame.set_code_synced();
+            synced.store(1, Ordering::Release);
         } else if self.code.load(Ordering::Relaxed) == FILLED.load(Ordering::Acquire) {
             return;
         }
@@ -68,8 +82,7 @@ impl Space {
             }
         }
         if owing != 0 {
-            hart::fence_i(owing);
-            count(Reason::Code, if owing == 1 << hart::id() { Form::Fetch } else { Form::Remote });
+            synchronize(owing);
             while owing != 0 {
                 FENCED[owing.trailing_zeros() as usize].store(filled, Ordering::Relaxed);
                 owing &= owing - 1;

@@ -1,7 +1,8 @@
 //! The fence instructions, counted by reason and form.
 
-use core::sync::atomic::{AtomicUsize, Ordering};
-
+use super::owed::{Change, pages_max};
+use super::policy::features;
+use crate::addr::PAGE_SIZE;
 use crate::hart::{self, Counter, MAX_HARTS};
 
 /// Why a fence was issued.
@@ -18,6 +19,8 @@ pub enum Reason {
     Replace,
     /// Pages were write-protected for a fork.
     Fork,
+    /// A page or table was linked, on a hart that fences preventively.
+    Link,
     /// A fault that the tables do not explain.
     Spurious,
     /// A switch to a space that changed while it did not run here, or without ASIDs.
@@ -36,6 +39,8 @@ pub enum Reason {
 pub enum Form {
     /// One page of one ASID.
     Page,
+    /// Several pages of one ASID, as one sequence of Svinval.
+    Range,
     /// One ASID.
     Asid,
     /// Everything.
@@ -48,24 +53,40 @@ pub enum Form {
 
 impl Reason {
     /// All reasons with the names that `/proc/limen/boundary` shows.
-    pub const ALL: [(Self, &'static str); 10] = [
+    pub const ALL: [(Self, &'static str); 11] = [
         (Self::Unmap, "unmap"),
         (Self::Protect, "protect"),
         (Self::Widen, "widen"),
         (Self::Replace, "replace"),
         (Self::Fork, "fork"),
+        (Self::Link, "link"),
         (Self::Spurious, "spurious"),
         (Self::Switch, "switch"),
         (Self::Rollover, "rollover"),
         (Self::Kernel, "kernel"),
         (Self::Code, "code"),
     ];
+
+    /// The row of the table that a change of a space's entries for this reason falls under.
+    pub(super) const fn change(self) -> Change {
+        match self {
+            Self::Protect | Self::Fork => Change::Narrowed,
+            Self::Widen => Change::Widened,
+            Self::Replace => Change::Replaced,
+            Self::Link => Change::LeafLinked,
+            Self::Switch | Self::Spurious => Change::Returned,
+            Self::Rollover => Change::AsidReused,
+            Self::Code => Change::ExecGained,
+            Self::Unmap | Self::Kernel => Change::Unmapped,
+        }
+    }
 }
 
 impl Form {
     /// All forms with the names that `/proc/limen/boundary` shows.
-    pub const ALL: [(Self, &'static str); 5] = [
+    pub const ALL: [(Self, &'static str); 6] = [
         (Self::Page, "page"),
+        (Self::Range, "range"),
         (Self::Asid, "asid"),
         (Self::All, "all"),
         (Self::Remote, "remote"),
@@ -86,10 +107,23 @@ pub(super) fn count(reason: Reason, form: Form) {
     COUNTS[hart::id()][reason as usize][form as usize].add(1);
 }
 
+/// Fences that a request of another hart has this one issue count there.
+pub(super) trait Account: Copy {
+    fn note(self, form: Form);
+}
+
+impl Account for Reason {
+    #[inline]
+    fn note(self, form: Form) {
+        count(self, form);
+    }
+}
+
 /// Drops this hart's entry for the page of `va` in `asid`.
 #[inline]
-pub fn flush_page(asid: usize, va: usize, reason: Reason) {
-    count(reason, Form::Page);
+pub(super) fn flush_page(asid: usize, va: usize, why: impl Account) {
+    why.note(Form::Page);
+    tell!(Pages(hart::id(), asid, va, va + PAGE_SIZE));
     #[cfg(target_os = "none")]
     // SAFETY: a fence makes translations be read again and changes nothing else.
     unsafe {
@@ -99,10 +133,50 @@ pub fn flush_page(asid: usize, va: usize, reason: Reason) {
     let _ = (asid, va);
 }
 
+/// Drops this hart's entries for the pages of `start..end` in `asid`, or for all of it where that is cheaper.
+#[inline]
+pub(super) fn flush_range(asid: usize, start: usize, end: usize, why: impl Account) {
+    let pages = (end - start) / PAGE_SIZE;
+    if pages == 1 {
+        flush_page(asid, start, why);
+    } else if pages > pages_max(features()) {
+        flush_asid(asid, why);
+    } else if features().svinval {
+        flush_together(asid, start, end, why);
+    } else {
+        for va in (start..end).step_by(PAGE_SIZE) {
+            flush_page(asid, va, why);
+        }
+    }
+}
+
+/// As [`flush_page`] for each page, waiting once (Svinval: what the two fences enclose is ordered as one `sfence.vma`
+/// each would be).
+fn flush_together(asid: usize, start: usize, end: usize, why: impl Account) {
+    why.note(Form::Range);
+    tell!(Pages(hart::id(), asid, start, end));
+    #[cfg(target_os = "none")]
+    {
+        // SAFETY: as in `flush_page`. sfence.w.inval, sinval.vma, sfence.inval.ir, which not every assembler knows.
+        unsafe { core::arch::asm!(".insn r 0x73, 0, 0x0c, x0, x0, x0", options(nostack)) };
+        for va in (start..end).step_by(PAGE_SIZE) {
+            // SAFETY: as above.
+            unsafe {
+                core::arch::asm!(".insn r 0x73, 0, 0x0b, x0, {}, {}", in(reg) va, in(reg) asid, options(nostack));
+            }
+        }
+        // SAFETY: as above.
+        unsafe { core::arch::asm!(".insn r 0x73, 0, 0x0c, x0, x0, x1", options(nostack)) };
+    }
+    #[cfg(not(target_os = "none"))]
+    let _ = (asid, start, end);
+}
+
 /// Drops this hart's entries of `asid`, of all levels.
 #[inline]
-pub fn flush_asid(asid: usize, reason: Reason) {
-    count(reason, Form::Asid);
+pub(super) fn flush_asid(asid: usize, why: impl Account) {
+    why.note(Form::Asid);
+    tell!(Asid(hart::id(), asid));
     #[cfg(target_os = "none")]
     // SAFETY: as in `flush_page`.
     unsafe {
@@ -116,6 +190,7 @@ pub fn flush_asid(asid: usize, reason: Reason) {
 #[inline]
 pub fn flush_all(reason: Reason) {
     count(reason, Form::All);
+    tell!(All(hart::id()));
     #[cfg(target_os = "none")]
     // SAFETY: as in `flush_page`.
     unsafe {
@@ -123,35 +198,27 @@ pub fn flush_all(reason: Reason) {
     }
 }
 
+/// Has this hart see all earlier stores in its instruction fetches.
 #[inline]
-pub(super) fn write_satp(value: usize) {
+pub(super) fn fence_i(why: impl Account) {
+    why.note(Form::Fetch);
+    tell!(Fetch(hart::id()));
+    #[cfg(target_os = "none")]
+    // SAFETY: fence.i orders fetches after stores and does nothing else.
+    unsafe {
+        core::arch::asm!(".insn 0x0000100f", options(nostack));
+    }
+}
+
+#[inline]
+pub(super) fn write_satp(mode_bits: usize, asid: usize, root: u32) {
+    tell!(Satp(hart::id(), asid, root));
     #[cfg(target_os = "none")]
     // SAFETY: the value names a root table that holds all of the kernel's mappings and that the caller keeps alive
     // for as long as it is in satp, so that the kernel goes on running at the same addresses.
     unsafe {
-        core::arch::asm!("csrw satp, {v}", v = in(reg) value, options(nostack));
+        core::arch::asm!("csrw satp, {v}", v = in(reg) mode_bits | asid << 44 | root as usize, options(nostack));
     }
     #[cfg(not(target_os = "none"))]
-    let _ = value;
-}
-
-/// Fences other harts: bit per hart id, ASID, first address, length in bytes (0 and `usize::MAX`: the whole ASID).
-/// Returns when they have all done it.
-type Remote = fn(harts: u64, asid: usize, start: usize, len: usize);
-
-static REMOTE: AtomicUsize = AtomicUsize::new(0);
-
-/// Installs the way to fence other harts (SBI RFENCE or an own interrupt). Before the second hart runs programs.
-pub fn set_remote(remote: Remote) {
-    REMOTE.store(remote as usize, Ordering::Release);
-}
-
-pub(super) fn remote(harts: u64, asid: usize, start: usize, len: usize, reason: Reason) {
-    count(reason, Form::Remote);
-    let hook = REMOTE.load(Ordering::Acquire);
-    if hook != 0 {
-        // SAFETY: the only values ever stored, but 0, are functions of this type.
-        let hook = unsafe { core::mem::transmute::<usize, Remote>(hook) };
-        hook(harts, asid, start, len);
-    }
+    let _ = (mode_bits, asid, root);
 }

@@ -84,10 +84,19 @@ impl<'a> Gather<'a> {
 
     /// Fences what is owed and drops what was collected.
     pub fn flush(&mut self) {
+        if if self.tables { planted!(TableFreesFirst) } else { planted!(UnmapFreesFirst) } {
+            self.free();
+        }
         if !self.immediate && (self.tables || self.start < self.end) {
-            self.space.shoot(self.start.min(self.end), self.end, self.tables, self.reason);
+            let end =
+                if planted!(UnmapLastPage) { (self.end - PAGE_SIZE).max(self.start + PAGE_SIZE) } else { self.end };
+            self.space.shoot(self.start.min(end), end, self.tables, self.reason);
         }
         (self.tables, self.start, self.end) = (false, usize::MAX, 0);
+        self.free();
+    }
+
+    fn free(&mut self) {
         for frame in &mut self.frames[..core::mem::take(&mut self.held)] {
             // SAFETY: the first `held` handles were written and are taken once, since `held` is 0 from here on.
             self.batch.push(unsafe { frame.assume_init_read() });

@@ -7,7 +7,7 @@ use crate::mem::pgtable::PageTable;
 #[test]
 fn a_space_that_changed_elsewhere_is_flushed_on_return() {
     let _turn = host::arena();
-    set_asid_bits(16);
+    asid::set_bits(16);
     let (a, b) = (PageTable::new().unwrap(), PageTable::new().unwrap());
     let hart = hart::id();
     a.space().activate();
@@ -31,7 +31,7 @@ fn a_space_that_changed_elsewhere_is_flushed_on_return() {
 #[test]
 fn asids_roll_over_without_two_spaces_of_one_number() {
     let _turn = host::arena();
-    set_asid_bits(16);
+    asid::set_bits(16);
     let running = PageTable::new().unwrap();
     running.space().activate();
     asid::leave_only(3);
@@ -52,17 +52,17 @@ fn asids_roll_over_without_two_spaces_of_one_number() {
 #[test]
 fn without_asids_each_switch_flushes() {
     let _turn = host::arena();
-    set_asid_bits(0);
+    asid::set_bits(0);
     let (a, b) = (PageTable::new().unwrap(), PageTable::new().unwrap());
     let hart = hart::id();
-    let flushes = fences(hart, Reason::Switch, Form::All);
+    let flushes = fences(hart, Reason::Switch, Form::Asid);
     a.space().activate();
     a.space().activate();
     b.space().activate();
     assert_eq!((a.space().asid(), b.space().asid()), (0, 0));
-    assert_eq!(fences(hart, Reason::Switch, Form::All), flushes + 2);
+    assert_eq!(fences(hart, Reason::Switch, Form::Asid), flushes + 2);
     deactivate();
-    set_asid_bits(16);
+    asid::set_bits(16);
 }
 
 #[test]
