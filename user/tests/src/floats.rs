@@ -51,14 +51,14 @@ fn calls() -> Outcome {
     Ok(())
 }
 
-fn own_pattern(seed: u64, seconds: u64) -> Outcome {
+fn own_pattern(seed: u64, milliseconds: u64) -> Outcome {
     let mut random = Random::new(seed);
-    let end = clock::now() + seconds * 1_000_000_000;
+    let end = clock::now() + milliseconds * 1_000_000;
     while clock::now() < end {
         let pattern = registers::float_pattern(&mut random);
         registers::fill_floats(&pattern);
         let mut given = registers::pattern(&mut random);
-        given[registers::A7] = 1_000_000;
+        given[registers::A7] = 300_000;
         registers::spin(&mut given);
         same(&pattern, "another task's floating-point registers")?;
         if random.below(2) == 0 {
@@ -73,16 +73,16 @@ fn others() -> Outcome {
     compete(1)?;
     let mut children = [0; 4];
     for (index, child) in children.iter_mut().enumerate() {
-        *child = child::start(|| own_pattern(index as u64 + 20, 1))?;
+        *child = child::start(|| own_pattern(index as u64 + 20, 400))?;
     }
-    own_pattern(2, 1)?;
+    own_pattern(2, 400)?;
     children.into_iter().try_for_each(child::finish)
 }
 
 static FAILED: AtomicU32 = AtomicU32::new(0);
 
 extern "C" fn thread(seed: usize) -> usize {
-    if own_pattern(seed as u64, 1).is_err() {
+    if own_pattern(seed as u64, 300).is_err() {
         FAILED.store(1, Relaxed);
     }
     0
@@ -90,7 +90,7 @@ extern "C" fn thread(seed: usize) -> usize {
 
 fn threads() -> Outcome {
     let threads = [30, 31, 32].map(|seed| Thread::start(thread, seed));
-    own_pattern(33, 1)?;
+    own_pattern(33, 300)?;
     for thread in threads {
         thread.must("thread")?.join();
     }
@@ -129,7 +129,7 @@ fn spoiled() -> Outcome {
     signal::timer(1_000, 1_000);
     let mut random = Random::new(4);
     let limit = clock::now() + 10_000_000_000;
-    while TAKEN.load(Relaxed) < 200 {
+    while TAKEN.load(Relaxed) < 80 {
         ensure!(clock::now() < limit, "too few signals");
         let pattern = registers::float_pattern(&mut random);
         registers::fill_floats(&pattern);

@@ -210,7 +210,7 @@ static LATEST: core::sync::atomic::AtomicU64 = core::sync::atomic::AtomicU64::ne
 extern "C" fn watch(_: usize) -> usize {
     use core::sync::atomic::Ordering::SeqCst;
     let Some(read) = Vdso::find(args()).and_then(|vdso| kit::vdso::clock_gettime(&vdso)) else { return 1 };
-    let end = clock::now() + 300_000_000;
+    let end = clock::now() + 100_000_000;
     let mut backwards = 0;
     while clock::now() < end {
         let before = LATEST.load(SeqCst);

@@ -222,7 +222,7 @@ fn fair() -> Outcome {
     for (index, child) in children.iter_mut().enumerate() {
         *child = child::start(|| {
             clock::sleep_until(start);
-            while clock::now() < start + 800_000_000 {
+            while clock::now() < start + 400_000_000 {
                 spin(500_000);
             }
             used[index].store((clock::read(CLOCK_PROCESS_CPUTIME_ID) / 1_000) as u32, Relaxed);
