@@ -4,8 +4,8 @@ use crate::{BootTest, Expect, Outcome};
 
 /// The tests.
 pub const TESTS: &[BootTest] = &[
-    BootTest::new("boot/guest", &["/tests/tests"], Expect::Tap).timeout(600),
-    BootTest::new("boot/guest-one-hart", &["/tests/tests"], Expect::Tap).smp(1).timeout(600),
+    BootTest::new("boot/guest", &["/tests/tests"], Expect::Tap).timeout(900),
+    BootTest::new("boot/guest-one-hart", &["/tests/tests"], Expect::Tap).smp(1).timeout(900),
     BootTest::new("boot/stress", &["/tests/stress"], Expect::Holds(stress)).smp(4).timeout(300).repeat(3),
     BootTest::new("boot/fuzz", &["/tests/fuzz"], Expect::Holds(fuzz)).timeout(600),
 ];

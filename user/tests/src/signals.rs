@@ -164,18 +164,33 @@ fn nested() -> Outcome {
     Ok(())
 }
 
+/// Where the handler tells another process that it has run.
+static TOLD: AtomicUsize = AtomicUsize::new(0);
+
+extern "C" fn tell(_: i32, _: *const Siginfo, _: *mut Ucontext) {
+    COUNT.fetch_add(1, Relaxed);
+    memory::poke(TOLD.load(Relaxed), 1);
+}
+
 fn restart() -> Outcome {
     let (read, write) = io::pipe().must("pipe")?;
+    let told = memory::shared(memory::PAGE).must("mmap")?;
+    TOLD.store(told, Relaxed);
     for (flags, wanted) in [(SA_RESTART, 1), (0, Errno::EINTR.to_ret())] {
         COUNT.store(0, Relaxed);
-        signal::handle(SIGALRM, count, flags).must("sigaction")?;
+        memory::poke(told, 0);
+        signal::handle(SIGALRM, tell, flags).must("sigaction")?;
+        // Nothing comes before the signal has been taken.
         let writer = child::start(|| {
-            clock::sleep(60_000_000);
+            while memory::peek(told) == 0 {
+                clock::sleep(500_000);
+            }
+            clock::sleep(10_000_000);
             io::write(write, b"x").must("write")?;
             Ok(())
         })?;
         let mut byte = 0_u8;
-        signal::timer(15_000, 0);
+        signal::timer(50_000, 0);
         equal!(call!(nr::READ, read, &raw mut byte, 1), wanted, "read after a signal");
         equal!(COUNT.load(Relaxed), 1, "handlers run");
         child::finish(writer)?;
@@ -281,8 +296,10 @@ fn suspend() -> Outcome {
 }
 
 fn stop() -> Outcome {
+    let (read, write) = io::pipe().must("pipe")?;
     let child = child::start(|| {
         signal::raise(SIGSTOP);
+        let _ = io::read(read, &mut [0]);
         process::exit(9)
     })?;
     let mut status = 0_i32;
@@ -294,6 +311,7 @@ fn stop() -> Outcome {
     process::kill(child, SIGCONT as i32).must("kill")?;
     equal!(wait_for(wait::WCONTINUED), child as isize, "wait for the continuation");
     equal!(status, wait::CONTINUED, "status of a continued child");
+    io::write_all(write, b"x").must("write")?;
     equal!(process::wait(child).must("wait")?.1, Ended::Exited(9), "the end");
     // A stopped process can be killed.
     let child = child::start(|| {
