@@ -244,6 +244,19 @@ impl Context {
         unsafe { *self.head().fp.get() }
     }
 
+    /// Makes the FP state of the running task that of a program that begins: all zero and not used yet, so that a
+    /// switch between such tasks loads nothing.
+    pub fn reset_fp(&self) {
+        // SAFETY: as in `fp`; this is the running task's own context, as its only caller, execve, knows.
+        unsafe { *self.head().fp.get() = FpState::ZERO };
+        self.head().fs.store(FS_INITIAL, Ordering::Relaxed);
+        self.head().fp_hart.store(NO_HART, Ordering::Relaxed);
+        #[cfg(target_os = "none")]
+        if ptr::eq(self.head.as_ptr(), crate::arch::head_pointer()) {
+            crate::arch::fp::zero_current(self.head());
+        }
+    }
+
     /// Sets the FP state of the task; for the running task it is live at once.
     pub fn set_fp(&self, fp: &FpState) {
         // SAFETY: as in `fp`.

@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 use core::sync::atomic::Ordering;
 
 use fs::Credentials;
-use hal::task::{FpState, UserFrame, replace_frame};
+use hal::task::{UserFrame, replace_frame};
 use mm::AddressSpace;
 use uapi::Errno;
 use uapi::signal::SIGCHLD;
@@ -82,7 +82,7 @@ pub fn replace_image(image: Image, regs: &mut UserFrame) -> Result<(), Errno> {
     }
     let files = me.files();
     files.close_on_exec(|file| fs::lock::close_file(file, table_id(&files)));
-    me.context.set_fp(&FpState::ZERO);
+    me.context.reset_fp();
     replace_frame(regs, &image.frame);
     Ok(())
 }

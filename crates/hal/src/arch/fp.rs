@@ -69,6 +69,19 @@ pub(crate) fn load_current(head: &Head) {
     own(head);
 }
 
+/// Zeroes the running task's registers, as its memory is, and marks them unused.
+pub(crate) fn zero_current(head: &Head) {
+    // FS may say Clean of registers that are zero already; only an owner that is known to be so needs no load.
+    if csr::sstatus() & csr::FS == csr::FS_DIRTY || this().fp_owner.load(Ordering::Relaxed) != ZERO {
+        fill(head, FS_INITIAL);
+    }
+    // SAFETY: FS = Initial is what the registers are.
+    unsafe {
+        csr::clear_sstatus(csr::FS);
+        csr::set_sstatus(FS_INITIAL);
+    }
+}
+
 /// Makes the registers those of `to`, which is switched to next, and gives the FS it runs with.
 #[inline]
 pub(crate) fn enter(to: &Head) -> usize {
