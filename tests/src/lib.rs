@@ -11,12 +11,13 @@ mod guest;
 pub mod image;
 pub mod instrument;
 pub mod lab;
+mod tlb;
 
 pub use image::ImageCheck;
 
 /// The boot tests, in the order in which they are started.
 pub fn boots() -> Vec<BootTest> {
-    [first_light::TESTS, guest::TESTS].concat()
+    [first_light::TESTS, guest::TESTS, tlb::TESTS].concat()
 }
 
 /// The long boot tests, hours on a small machine.

@@ -9,6 +9,7 @@ pub enum PidFile {
     Cmdline,
     Comm,
     Environ,
+    Limen,
     Limits,
     Loginuid,
     Maps,
@@ -26,7 +27,7 @@ pub enum PidFile {
 use PidFile::*;
 
 /// Name, permissions and file. The order is that of a listing.
-pub(super) const FILES: [(&str, u32, PidFile); 17] = [
+pub(super) const FILES: [(&str, u32, PidFile); 18] = [
     ("environ", 0o400, Environ),
     ("auxv", 0o400, Auxv),
     ("status", 0o444, Status),
@@ -44,4 +45,5 @@ pub(super) const FILES: [(&str, u32, PidFile); 17] = [
     ("oom_score", 0o444, OomScore),
     ("oom_score_adj", 0o644, OomScoreAdj),
     ("loginuid", 0o644, Loginuid),
+    ("limen", 0o444, Limen),
 ];

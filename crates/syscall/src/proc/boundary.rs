@@ -20,10 +20,12 @@ pub(super) fn text() -> String {
     hart::collect_calls();
     // Writing to a String cannot fail.
     let _ = boot(&mut text, hal::boot::info().entry_ticks, FIRST_USER.load(Ordering::Relaxed));
+    let _ = translation(&mut text, tlb::mode(), tlb::features(), tlb::asid_width(), tlb::by_ipi());
     for index in 0..hart::count() {
         let Some(hart) = hart::get(index) else { continue };
         let fences = |reason, form| tlb::fences(index, reason, form);
         let _ = section(&mut text, index, hart.id(), &hart.counters, fences);
+        let _ = faults(&mut text, &tlb::hart_report(index), tlb::served(index));
     }
     let _ = pages(&mut text, &frame::stats());
     text
@@ -31,6 +33,19 @@ pub(super) fn text() -> String {
 
 fn boot(out: &mut impl Write, entry: u64, first_user: u64) -> Result {
     writeln!(out, "entry_ticks {entry}\nfirst_user_ticks {first_user}")
+}
+
+/// How translations are fenced, as boot decided.
+fn translation(out: &mut impl Write, mode: tlb::Mode, f: tlb::Features, asid_bits: u32, by_ipi: bool) -> Result {
+    writeln!(out, "tlb {} asid_bits {asid_bits} rfence {}", mode.name(), if by_ipi { "ipi" } else { "sbi" })?;
+    writeln!(out, "svvptc {} svinval {} svadu {}", u8::from(f.svvptc), u8::from(f.svinval), u8::from(f.svadu))
+}
+
+/// What a hart's translations did by themselves, and what it did for others.
+fn faults(out: &mut impl Write, report: &tlb::HartReport, served: u64) -> Result {
+    writeln!(out, "  faults_spurious {}\n  longest_chain {}", report.spurious, report.longest_chain)?;
+    let (links, widening) = (u8::from(report.fences_links), u8::from(report.fences_widening));
+    writeln!(out, "  fences_links {links}\n  fences_widening {widening}\n  requests_served {served}")
 }
 
 /// One hart's counters; fences of a reason and form that never happened are left out.
@@ -100,6 +115,7 @@ mod tests {
         let mut text = String::new();
         boot(&mut text, 5, 6).unwrap();
         section(&mut text, 0, 0, &Counters::default(), |_, _| 1).unwrap();
+        faults(&mut text, &tlb::HartReport::default(), 3).unwrap();
         for line in text.lines().filter(|line| !line.starts_with("hart")) {
             let (name, value) = line.trim_start().split_once(' ').unwrap();
             assert!(name.chars().all(|c| c.is_ascii_lowercase() || c == '_') && value.parse::<u64>().is_ok(), "{line}");

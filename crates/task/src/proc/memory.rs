@@ -51,6 +51,23 @@ pub(super) fn command_line(subject: &Subject, out: &mut Text<'_>) {
     range(subject, |program| program.arguments, out);
 }
 
+/// `/proc/PID/limen`: what the translation hardware has of the space, and what it has cost. Nothing for a zombie.
+pub(super) fn translation(subject: &Subject, out: &mut Text<'_>) {
+    let Some(mm) = subject.process.mm() else { return };
+    let report = mm.tlb().report();
+    let rows = [
+        ("asid", report.asid as u64),
+        ("asid_generation", report.asid_generation),
+        ("generation", u64::from(report.generation)),
+        ("faults_spurious", u64::from(report.spurious)),
+        ("fences_local", u64::from(report.local)),
+        ("fences_remote", u64::from(report.remote)),
+        ("fences_returned", u64::from(report.returned)),
+    ];
+    out.line(format_args!("running {}", hal::hart::List(report.running as usize)));
+    rows.iter().for_each(|(name, value)| out.line(format_args!("{name} {value}")));
+}
+
 /// A path on its way into a line: a newline in it is written in octal.
 struct OneLine<'a, 'b>(&'a mut Text<'b>);
 

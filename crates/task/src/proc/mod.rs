@@ -147,6 +147,7 @@ impl ProcSource for Processes {
             PidFile::Cmdline => memory::command_line(&subject, out),
             PidFile::Environ => memory::range(&subject, |p| p.environment, out),
             PidFile::Auxv => memory::range(&subject, |p| p.auxv, out),
+            PidFile::Limen => memory::translation(&subject, out),
             PidFile::Maps => memory::maps(&subject, out),
             PidFile::Smaps => memory::smaps(&subject, out),
             PidFile::SmapsRollup => memory::rollup(&subject, out),

@@ -1,0 +1,56 @@
+//! Translations and their fences on machines of many kinds.
+//!
+//! The kernel's own choice of fences is tried on the host, on harts that keep all they may (`limen-mm`, `adversary`).
+//! Here the programs of the guest run on QEMU with and without the extensions that matter, in each of the three page-table
+//! depths, with few ASIDs or none, and on a hart that is made to cache entries which are not valid
+//! (`limen.tlb=inject`). The default list is a choice in which each value meets the others; the soak has all of them.
+
+use crate::{BootTest, Expect, Outcome};
+
+const SLICE: &[&str] = &["/tests/tests", "memory/", "start/", "signals/"];
+
+const fn slice(name: &'static str, smp: u32, cpu: &'static str, append: &'static str) -> BootTest {
+    BootTest::new(name, SLICE, Expect::Tap).smp(smp).cpu(cpu).append(append).timeout(300)
+}
+
+/// The tests.
+pub const TESTS: &[BootTest] = &[
+    slice("boot/tlb-inject-1", 1, "svvptc=false", "limen.tlb=inject"),
+    slice("boot/tlb-inject-2", 2, "svinval=true,sv57=false", "limen.tlb=inject"),
+    slice("boot/tlb-inject-4", 4, "svadu=false", "limen.tlb=inject limen.rfence=ipi"),
+    slice("boot/tlb-no-asids", 4, "svvptc=false,svinval=true,sv48=false,sv57=false", "limen.asid_bits=0"),
+    slice("boot/tlb-two-bits", 1, "svadu=false,sv57=false", "limen.asid_bits=2"),
+    slice("boot/tlb-eight-harts", 8, "svinval=true,svadu=false", "limen.rfence=ipi"),
+    slice("boot/tlb-preventive", 2, "svvptc=false,sv48=false,sv57=false", "limen.tlb=preventive limen.asid_bits=2"),
+    BootTest::new("boot/tlb-chain", &["/bin/busybox", "cat", "/proc/limen/boundary"], Expect::Holds(chain))
+        .append("limen.tlb=inject"),
+];
+
+/// Two spurious faults in a row are the most, and there are some.
+fn chain(outcome: &Outcome) -> Result<(), String> {
+    let text = String::from_utf8_lossy(&outcome.stdout);
+    let values = |key: &str| -> Vec<u64> {
+        text.lines().filter_map(|line| line.trim_start().strip_prefix(key)?.trim().parse().ok()).collect()
+    };
+    let longest = values("longest_chain ").into_iter().max();
+    let spurious: u64 = values("faults_spurious ").into_iter().sum();
+    if longest == Some(2) && spurious > 50 {
+        return Ok(());
+    }
+    Err(format!("the longest chain is {longest:?}, of {spurious} spurious faults"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chains_of_two_pass_and_longer_ones_fail() {
+        let report = |longest| Outcome {
+            status: 0,
+            stdout: format!("hart 0 id 0\n  faults_spurious 99\n  longest_chain {longest}\n").into_bytes(),
+        };
+        assert_eq!(chain(&report(2)), Ok(()));
+        assert!(chain(&report(3)).is_err() && chain(&report(0)).is_err());
+    }
+}
