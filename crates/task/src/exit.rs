@@ -38,6 +38,7 @@ pub fn exit_thread(status: i32) -> ! {
 fn leave(status: i32) {
     let me = current();
     me.signals.exiting.store(true, Ordering::SeqCst);
+    note_leaving(&me, status);
     stop::leave(&me);
     futex::robust::leave(&me);
     leave_space(&me);
@@ -65,11 +66,25 @@ fn leave(status: i32) {
     drop(own);
 }
 
+/// The last thread to begin its exit gives the process its status. A join returns before the joined thread has gone from
+/// the list, so that the order of going does not say which that is.
+fn note_leaving(me: &Thread, status: i32) {
+    let process = &me.process;
+    if process.thread_count() > 1 {
+        let mut state = process.signals.state.lock();
+        state.leaving += 1;
+        if state.leaving == process.thread_count() && state.exit_status.is_none() {
+            state.exit_status = Some(status);
+        }
+    }
+}
+
 /// Takes the thread off its process's list; true when it was the last. The others are told of the group's pending
 /// signals first: this one may have been chosen to take them.
 fn dismiss(me: &Thread) -> bool {
     let process = &me.process;
-    let _state = process.signals.state.lock();
+    let mut state = process.signals.state.lock();
+    state.leaving = state.leaving.saturating_sub(1);
     let last = process.dismiss(me);
     if !last && process.signals.pending() != 0 {
         process.for_each_thread(|thread| {

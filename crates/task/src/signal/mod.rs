@@ -111,6 +111,8 @@ pub(crate) struct GroupState {
     pub stop_left: usize,
     /// The status word of wait(2) that the end of the group was given.
     pub exit_status: Option<i32>,
+    /// Threads that have begun to exit and are still in the process's list.
+    pub leaving: usize,
     /// The thread that replaces the image, while [`group_flag::EXEC`] is set.
     pub exec_tid: u32,
 }
@@ -138,6 +140,7 @@ impl Group {
                 stop_signal: 0,
                 stop_left: 0,
                 exit_status: None,
+                leaving: 0,
                 exec_tid: 0,
             }),
             hand: SpinLock::new(hand),
