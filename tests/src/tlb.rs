@@ -22,9 +22,33 @@ pub const TESTS: &[BootTest] = &[
     slice("boot/tlb-two-bits", 1, "svadu=false,sv57=false", "limen.asid_bits=2"),
     slice("boot/tlb-eight-harts", 8, "svinval=true,svadu=false", "limen.rfence=ipi"),
     slice("boot/tlb-preventive", 2, "svvptc=false,sv48=false,sv57=false", "limen.tlb=preventive limen.asid_bits=2"),
+    BootTest::new("boot/fences-svvptc", &["/tests/fences"], Expect::Holds(fences)).smp(1),
+    BootTest::new("boot/fences", &["/tests/fences"], Expect::Holds(fences)).smp(1).cpu("svvptc=false"),
     BootTest::new("boot/tlb-chain", &["/bin/busybox", "cat", "/proc/limen/boundary"], Expect::Holds(chain))
         .append("limen.tlb=inject"),
 ];
+
+/// The most fences that an operation may cost on one hart; Linux's own counts stand in the book.
+const FENCES: &[(&str, f64)] = &[
+    ("start", 50.0),
+    ("anonymous_fault", 0.0),
+    ("map_write_unmap_16", 1.0),
+    ("fork_exit_wait", 2.0),
+    ("fork_exec_wait", 4.0),
+];
+
+fn fences(outcome: &Outcome) -> Result<(), String> {
+    let text = String::from_utf8_lossy(&outcome.stdout);
+    print!("{text}");
+    for (name, most) in FENCES {
+        let figure = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse::<f64>().ok());
+        // A round that a timer interrupts may cost one more.
+        if figure.is_none_or(|figure| figure > most + 0.05) {
+            return Err(format!("{name}: {figure:?} fences, at most {most} are owed"));
+        }
+    }
+    Ok(())
+}
 
 /// Two spurious faults in a row are the most, and there are some.
 fn chain(outcome: &Outcome) -> Result<(), String> {
@@ -43,6 +67,21 @@ fn chain(outcome: &Outcome) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_fence_more_than_owed_fails() {
+        let report = |forks: f64| {
+            Outcome {
+            status: 0,
+            stdout: format!(
+                "start 3\nanonymous_fault 0.00\nmap_write_unmap_16 1.00\nfork_exit_wait {forks:.2}\nfork_exec_wait 4.00\n"
+            )
+            .into_bytes(),
+        }
+        };
+        assert_eq!(fences(&report(2.0)), Ok(()));
+        assert!(fences(&report(3.0)).is_err());
+    }
 
     #[test]
     fn chains_of_two_pass_and_longer_ones_fail() {

@@ -362,7 +362,7 @@ fn every_fence_that_is_left_out_is_found() {
             Plant::NoAsidFlush => Setup { asid_bits: 0, ..PLAIN },
             _ => PLAIN,
         };
-        let found = (0..40).find_map(|seed| {
+        let found = (0..100).find_map(|seed| {
             hook::plant(Some(plant));
             let result = run(seed, 600, setup);
             hook::plant(None);

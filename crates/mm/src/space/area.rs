@@ -66,6 +66,8 @@ impl AreaFlags {
     pub const PRIVATE_PAGES: u16 = 1 << 6;
     /// The program's first stack.
     pub const STACK: u16 = 1 << 7;
+    /// A private part of a program's file, as its loader maps it (MAP_DENYWRITE): nobody writes to the file meanwhile.
+    pub const PROGRAM: u16 = 1 << 8;
     /// What says something about the past and not about the area: does not hinder merging.
     const HISTORY: u16 = Self::TOUCHED | Self::PRIVATE_PAGES;
 

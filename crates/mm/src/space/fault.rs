@@ -28,6 +28,9 @@ use crate::object::{Object, PageError};
 /// Bytes around a fault in which pages that a file has in memory are mapped along.
 const AROUND: usize = 16 * PAGE_SIZE;
 
+/// Pages of the largest data segment whose pages are copied when they are first read.
+const COPIED_AT_ONCE: usize = 64;
+
 /// Why a fault cannot be resolved.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FaultError {
@@ -120,7 +123,10 @@ impl Inner {
     fn fault_object(&mut self, i: usize, va: usize, access: Access, object: &Arc<Object>) -> Result<(), FaultError> {
         let Some(area) = self.areas.get_mut(i) else { return Err(FaultError::MapErr) };
         let page = object.page(area.index_of(va))?;
-        if access == Access::Write && !area.is_shared() {
+        // A program's data, which is read first, by whoever relocates it, is mostly written to soon. Copying at once spares a
+        // second fault, and the fence that another page in the place of a mapped one owes.
+        let soon = area.flags.has(AreaFlags::PROGRAM) && area.prot.writable() && area.pages() <= COPIED_AT_ONCE;
+        if !area.is_shared() && (access == Access::Write || soon) {
             return self.install_copy(i, va, &page);
         }
         let prot = if area.is_shared() { area.prot } else { area.prot.without_write() };

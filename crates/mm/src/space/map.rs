@@ -150,6 +150,9 @@ impl Inner {
         if !shared || may_write || file.is_none() {
             bits |= AreaFlags::MAY_WRITE;
         }
+        if flags & mman::MAP_DENYWRITE != 0 && !shared && file.is_some() {
+            bits |= AreaFlags::PROGRAM;
+        }
         if flags & mman::MAP_GROWSDOWN != 0 && matches!(backing, Backing::Anonymous) {
             bits |= AreaFlags::GROWS_DOWN;
         }

@@ -127,7 +127,7 @@ fn map_segment(
     let first = page_down(start);
     // Where pages without a part of the file begin.
     let fresh = if segment.filesz == 0 { first } else { page_up(file_end).ok_or_else(overflow)? };
-    let flags = MAP_PRIVATE | MAP_FIXED;
+    let flags = MAP_PRIVATE | MAP_FIXED | MAP_DENYWRITE;
     if first < fresh {
         let offset = page_down(usize::try_from(segment.offset).map_err(|_| Errno::ENOEXEC)?);
         let source = Source::Object { object: object.clone(), offset, file: Some(file.clone()) };

@@ -156,7 +156,7 @@ pub const fn owed(change: Change, features: Features) -> Owed {
 /// The most pages that are fenced one by one: beyond, dropping the ASID is cheaper. With Svinval the fences of a
 /// range wait once, not once each.
 pub const fn pages_max(features: Features) -> usize {
-    if features.svinval { 64 } else { 4 }
+    if features.svinval { 64 } else { 2 }
 }
 
 /// All changes, for those who print or test the table.
