@@ -22,7 +22,9 @@ pub fn boots() -> Vec<BootTest> {
 
 /// The long boot tests, hours on a small machine.
 pub fn soaks() -> Vec<BootTest> {
-    guest::SOAK.to_vec()
+    let mut soaks = guest::SOAK.to_vec();
+    soaks.extend(tlb::matrix());
+    soaks
 }
 
 /// What a boot left.

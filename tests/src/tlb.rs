@@ -28,6 +28,29 @@ pub const TESTS: &[BootTest] = &[
         .append("limen.tlb=inject"),
 ];
 
+/// All of it: each extension on and off, each depth, few ASIDs and none, one to eight harts, with entries hidden at first and
+/// without.
+pub fn matrix() -> Vec<BootTest> {
+    let mut tests = Vec::new();
+    let leak = |text: String| -> &'static str { Box::leak(text.into_boxed_str()) };
+    for n in 0..16_u32 {
+        let on = |bit: u32| n >> bit & 1 != 0;
+        for (depth, sv) in [(39, "sv48=false,sv57=false"), (48, "sv57=false"), (57, "sv57=true")] {
+            for bits in [0, 2, 16] {
+                let mode = if on(3) { "inject" } else { "auto" };
+                let harts = [1, 2, 4, 8][((n + depth + bits) % 4) as usize];
+                let (svvptc, svadu, svinval) = (on(0), on(1), on(2));
+                let cpu = format!("svvptc={svvptc},svadu={svadu},svinval={svinval},{sv}");
+                let rfence = if on(0) == on(2) { "ipi" } else { "sbi" };
+                let name = format!("soak/tlb-{n}-sv{depth}-{bits}-{harts}");
+                let append = format!("limen.tlb={mode} limen.asid_bits={bits} limen.rfence={rfence}");
+                tests.push(slice(leak(name), harts, leak(cpu), leak(append)));
+            }
+        }
+    }
+    tests
+}
+
 /// The most fences that an operation may cost on one hart; Linux's own counts stand in the book.
 const FENCES: &[(&str, f64)] = &[
     ("start", 50.0),

@@ -143,6 +143,8 @@ fn enable() {
         csr::write_scounteren(7);
     }
     crate::time::set_timer(None);
+    // What the loader has put into memory may be executed from here on.
+    tlb::synchronize(1 << hart::id());
 }
 
 /// What a starting hart reads with translation off.

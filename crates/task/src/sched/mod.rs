@@ -142,6 +142,10 @@ pub fn idle() -> ! {
         reschedule(me, Leave::Idle);
         IDLE.fetch_or(bit, Ordering::SeqCst);
         if CPUS.get().waiting.load(Ordering::SeqCst) == 0 {
+            if hart::count() > 1 {
+                // Who changes the space that ran here last need not wake this hart for it.
+                mm::activate_kernel();
+            }
             hart::idle();
         }
         IDLE.fetch_and(!bit, Ordering::SeqCst);

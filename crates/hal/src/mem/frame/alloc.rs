@@ -159,7 +159,8 @@ pub unsafe fn init(free: &[(PhysAddr, usize)], reserved: &[(PhysAddr, usize)]) {
         for number in first..end {
             meta(number).reset(Kind::Reserved as u8, 0);
             meta(number).refs.store(1, Ordering::Relaxed);
-            meta(number).code.store(0, Ordering::Relaxed);
+            // Filled by the loader; each hart fences its fetches when it starts.
+            meta(number).code.store(1, Ordering::Relaxed);
         }
         bump(&IN_USE[Kind::Reserved as usize], (end - first) as isize);
     }
