@@ -34,7 +34,7 @@ fn run(args: rt::Args) -> u8 {
             .and_then(|word| word.parse().ok())
             .unwrap_or(default)
     };
-    let (elves, calls, frames) = (option("--elves", 100), option("--calls", 5_000), option("--frames", 100));
+    let (elves, calls, frames) = (option("--elves", 300), option("--calls", 20_000), option("--frames", 300));
     let seed = option("--seed", 1);
     let all = |elves: u64, calls: u64, frames: u64, seed: u64| -> kit::check::Outcome {
         sandbox::enter()?;
