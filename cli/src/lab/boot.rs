@@ -142,6 +142,13 @@ impl Boot {
         })
     }
 
+    /// The spurious faults of a workload that the kernel itself counted.
+    pub fn spurious(&self, name: &str) -> Option<u64> {
+        self.lines.iter().find_map(|line| {
+            line.strip_prefix("# ")?.strip_prefix(name)?.strip_prefix(": spurious faults ")?.trim().parse().ok()
+        })
+    }
+
     /// The firmware's version, as its banner says.
     pub fn firmware(&self) -> Option<String> {
         self.around.lines().find(|line| line.starts_with("OpenSBI ")).map(|line| line.trim().to_owned())
@@ -236,7 +243,9 @@ mod tests {
             "nested_12 4.00",
             "# a: n/a, errno 38",
             "# b: n/a, signal 4",
+            "# nested_12: spurious faults 3",
         ]);
+        assert_eq!((boot.spurious("nested_12"), boot.spurious("nested_1")), (Some(3), None));
         assert!(boot.reached_program());
         assert_eq!(boot.answer("nested_1"), Some(Ok(2.5)));
         assert_eq!(boot.answer("nested_12"), Some(Ok(4.0)));

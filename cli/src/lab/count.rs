@@ -11,6 +11,9 @@ pub struct Count {
     name: String,
 }
 
+/// The kernel's own count of spurious faults, which does not come from the plugin.
+const SPURIOUS: &str = "spurious";
+
 /// Names for sums and short forms, each with what it is.
 pub const NAMES: &[(&str, &str)] = &[
     ("instructions", "instructions completed"),
@@ -20,6 +23,7 @@ pub const NAMES: &[(&str, &str)] = &[
     ("ras", "the same of an unbounded stack"),
     ("loads", "loads; also stores, amo, lrsc, fence, fence_i, vector, fp, ecall, sret, calls, returns"),
     ("faults", "page faults; repeated_faults are those with pc, address and cause of the one before"),
+    (SPURIOUS, "spurious page faults by the kernel's own count, setting up and warming up included (Limen)"),
     ("interrupts", "interrupts; trap_NAME for a trap of one kind"),
     ("time", "nanoseconds of the guest's time"),
 ];
@@ -39,7 +43,7 @@ impl Count {
         let count = Self { mode, name: name.to_owned() };
         let is_known = name.starts_with("csr_")
             || name.starts_with("trap_")
-            || (name == "time" && mode.is_none())
+            || ((name == "time" || name == SPURIOUS) && mode.is_none())
             || count.figure(&Counts::default()).is_some();
         if !is_known {
             bail!("no count {text:?}: see `cargo limen lab list`");
@@ -88,7 +92,10 @@ impl Count {
 
     /// What it is for one operation of a cell that was counted.
     pub fn per_operation(&self, cell: &Cell) -> Option<f64> {
-        let Outcome::Counted { nanoseconds, region } = &cell.outcome else { return None };
+        let Outcome::Counted { nanoseconds, spurious, region } = &cell.outcome else { return None };
+        if self.name == SPURIOUS {
+            return spurious.map(|count| count as f64 / cell.operations.max(1) as f64);
+        }
         if self.name == "time" {
             return Some(*nanoseconds);
         }

@@ -86,6 +86,10 @@ pub enum Outcome {
     Counted {
         /// The guest's time for one operation, which on one hart is its instructions.
         nanoseconds: f64,
+        /// Spurious page faults by the kernel's own count, from before the workload's setting up to its end; `None` for
+        /// a kernel that does not tell.
+        #[serde(default)]
+        spurious: Option<u64>,
         /// The counts of all operations together.
         region: Box<Region>,
     },

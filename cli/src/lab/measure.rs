@@ -168,7 +168,9 @@ fn run_job(
         left.retain(|workload| {
             let outcome = match (boot.answer(workload.name), counted(&boot, work::region(workload))) {
                 (Some(Err(reason)), _) => Outcome::Lacks(reason),
-                (Some(Ok(nanoseconds)), Some(region)) if region.complete => Outcome::Counted { nanoseconds, region },
+                (Some(Ok(nanoseconds)), Some(region)) if region.complete => {
+                    Outcome::Counted { nanoseconds, spurious: boot.spurious(workload.name), region }
+                }
                 (Some(Ok(_)), _) if boot.counts.is_some() => Outcome::Failed("its markers were not seen".into()),
                 (Some(Ok(_)), _) if culprit.is_none() => Outcome::Failed("the plugin wrote no counts".into()),
                 (None, _) if culprit == Some(workload.name) => Outcome::Failed(boot.ending(timeout)),
@@ -193,7 +195,7 @@ fn counted(boot: &Boot, region: u16) -> Option<Box<Region>> {
 /// The counts of the boot itself, if it came to user mode and they were written.
 fn boot_outcome(boot: &Boot) -> Option<Outcome> {
     let region = counted(boot, model::BOOT).filter(|region| region.complete)?;
-    Some(Outcome::Counted { nanoseconds: region.total.all().instructions as f64, region })
+    Some(Outcome::Counted { nanoseconds: region.total.all().instructions as f64, spurious: None, region })
 }
 
 fn boot_cell(outcome: Outcome) -> Cell {

@@ -11,7 +11,7 @@ use core::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use kit::memory::{self, Zeroes};
 use kit::uapi::signal::{SIGALRM, SIGKILL};
 use kit::uapi::{Errno, Siginfo, Ucontext, ioctl, nr, open};
-use kit::{attempt, call, clock, signal};
+use kit::{attempt, call, clock, file, signal};
 use rt::io;
 use rt::process::{self, Ended, Fork};
 
@@ -42,10 +42,14 @@ pub fn settle() {
 /// Measures one and prints its line: `name figure`, the figure in nanoseconds with two decimals, or
 /// `# name: n/a, reason`. Gives whether there is a figure.
 pub fn measure(workload: &Workload, args: rt::Args) -> bool {
+    let before = spurious_faults();
     let figure = match attempt_one(workload, args) {
         Ok(ticks) => {
             let hundredths = ticks * clock::TICK * 100 / u64::from(workload.operations);
             rt::println!("{} {}.{:02}", workload.name, hundredths / 100, hundredths % 100);
+            if let (Some(before), Some(after)) = (before, spurious_faults()) {
+                rt::println!("# {}: spurious faults {}", workload.name, after - before);
+            }
             true
         }
         Err(Unmeasured::Lack(Lack::Call(error))) => {
@@ -68,6 +72,14 @@ pub fn measure(workload: &Workload, args: rt::Args) -> bool {
     let _ = io::ioctl_number(io::STDOUT, ioctl::TCSBRK, 1);
     clock::sleep(PAUSE);
     figure
+}
+
+/// Spurious page faults since boot on all harts by the kernel's own count; `None` if it does not tell.
+fn spurious_faults() -> Option<u64> {
+    let mut buffer = [0; 8192];
+    let text = file::text(c"/proc/limen/boundary", &mut buffer).ok()?;
+    let count = |line: &str| line.trim_start().strip_prefix("faults_spurious ")?.trim().parse::<u64>().ok();
+    Some(text.lines().filter_map(count).sum())
 }
 
 enum Unmeasured {
