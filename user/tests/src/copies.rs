@@ -7,7 +7,8 @@ use kit::check::Outcome;
 use kit::ensure;
 use rt::tap::Test;
 
-global_asm!(include_str!("../../../crates/hal/src/arch/memory.S"));
+global_asm!(include_str!("../../../crates/hal/src/arch/memory_copy.S"));
+global_asm!(include_str!("../../../crates/hal/src/arch/memory_set.S"));
 
 unsafe extern "C" {
     fn memcpy(to: *mut u8, from: *const u8, len: usize) -> *mut u8;

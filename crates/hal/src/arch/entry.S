@@ -21,6 +21,26 @@
 
     .option push
     .option arch, +a
+# What both paths save besides sp, t0 and t1, which the entry has stored. sp = the pc to return to, t1 = the user's tp.
+    .macro  save_rest
+    sd      sp, {F_PC}(tp)
+    sd      ra, {F_RA}(tp)
+    sd      t1, {F_TP}(tp)
+    sd      t2, {F_T2}(tp)
+    sd      a0, {F_A0}(tp)
+    sd      a1, {F_A1}(tp)
+    sd      a2, {F_A2}(tp)
+    sd      a3, {F_A3}(tp)
+    sd      a4, {F_A4}(tp)
+    sd      a5, {F_A5}(tp)
+    sd      a6, {F_A6}(tp)
+    sd      a7, {F_A7}(tp)
+    sd      t3, {F_T3}(tp)
+    sd      t4, {F_T4}(tp)
+    sd      t5, {F_T5}(tp)
+    sd      t6, {F_T6}(tp)
+    .endm
+
     .section .text.entry, "ax", @progbits
     .balign 64
     .globl  limen_trap_entry
@@ -42,22 +62,7 @@ limen_trap_entry:
     bnez    t0, .Lfull
     addi    sp, sp, 4                   # return behind the ecall, which has no short form
     csrw    sepc, sp
-    sd      sp, {F_PC}(tp)
-    sd      ra, {F_RA}(tp)
-    sd      t1, {F_TP}(tp)
-    sd      t2, {F_T2}(tp)
-    sd      a0, {F_A0}(tp)
-    sd      a1, {F_A1}(tp)
-    sd      a2, {F_A2}(tp)
-    sd      a3, {F_A3}(tp)
-    sd      a4, {F_A4}(tp)
-    sd      a5, {F_A5}(tp)
-    sd      a6, {F_A6}(tp)
-    sd      a7, {F_A7}(tp)
-    sd      t3, {F_T3}(tp)
-    sd      t4, {F_T4}(tp)
-    sd      t5, {F_T5}(tp)
-    sd      t6, {F_T6}(tp)
+    save_rest
     addi    sp, tp, -{FRAME}
     .cfi_def_cfa sp, {FRAME}
     ld      t3, {H_CALLS}(tp)
@@ -115,22 +120,7 @@ limen_trap_entry:
 
 # Exceptions and interrupts from user mode. t0 = scause - 8, t1 = the user's tp, sp = sepc.
 .Lfull:
-    sd      sp, {F_PC}(tp)
-    sd      t1, {F_TP}(tp)
-    sd      ra, {F_RA}(tp)
-    sd      t2, {F_T2}(tp)
-    sd      a0, {F_A0}(tp)
-    sd      a1, {F_A1}(tp)
-    sd      a2, {F_A2}(tp)
-    sd      a3, {F_A3}(tp)
-    sd      a4, {F_A4}(tp)
-    sd      a5, {F_A5}(tp)
-    sd      a6, {F_A6}(tp)
-    sd      a7, {F_A7}(tp)
-    sd      t3, {F_T3}(tp)
-    sd      t4, {F_T4}(tp)
-    sd      t5, {F_T5}(tp)
-    sd      t6, {F_T6}(tp)
+    save_rest
     addi    sp, tp, -{FRAME}
     call    limen_spill
     mv      a0, sp                      # the frame

@@ -120,7 +120,8 @@ global_asm!(include_str!("fp.S"));
 global_asm!(include_str!("lock.S"));
 
 global_asm!(include_str!("probe.S"));
-global_asm!(include_str!("memory.S"));
+global_asm!(include_str!("memory_copy.S"));
+global_asm!(include_str!("memory_set.S"));
 
 /// The running task's head, which `tp` points at in the kernel.
 #[inline]
