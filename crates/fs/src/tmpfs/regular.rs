@@ -127,7 +127,7 @@ impl Regular {
             return Ok(0);
         }
         if off.checked_add(input.len() as u64).is_none_or(|end| end > MAX_SIZE) {
-            return Err(Errno::EFBIG);
+            return Err(Errno::EINVAL);
         }
         let limit = file.inode().usage().map_or(u64::MAX, |usage| usage.limit(self.size(), off));
         let written = if off + input.len() as u64 <= limit {
@@ -184,7 +184,10 @@ impl FileOps for RegularOps {
     }
 
     fn read_at(&self, file: &File, off: u64, out: &mut OutBuf<'_>) -> Result<usize> {
-        let n = content(file)?.object.read(off.min(MAX_SIZE) as usize, out)?;
+        if off.checked_add(out.len() as u64).is_none_or(|end| end > MAX_SIZE) {
+            return Err(Errno::EINVAL);
+        }
+        let n = content(file)?.object.read(off as usize, out)?;
         accessed(file);
         Ok(n)
     }

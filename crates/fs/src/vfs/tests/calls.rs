@@ -59,7 +59,9 @@ fn files_are_written_read_and_cut() {
     assert_eq!(p.read_file("/a").unwrap(), "xyz");
     assert_eq!(err(read(&append, 1)), Some(Errno::EBADF));
     assert_eq!(err(write(&p.open("/a", O_RDONLY).unwrap(), b"x")), Some(Errno::EBADF));
-    assert_eq!(err(file.write_at(i64::MAX, &mut InBuf::Kernel(b"x"))), Some(Errno::EFBIG));
+    assert_eq!(err(file.write_at(i64::MAX, &mut InBuf::Kernel(b"x"))), Some(Errno::EINVAL));
+    assert_eq!(err(file.read_at(i64::MAX - 3, &mut OutBuf::Kernel(&mut four))), Some(Errno::EINVAL));
+    assert_eq!(file.read_at(i64::MAX - 4, &mut OutBuf::Kernel(&mut four)), Ok(0));
     assert_eq!(err(file.read_at(-1, &mut OutBuf::Kernel(&mut four))), Some(Errno::EINVAL));
 }
 
