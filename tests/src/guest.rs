@@ -22,7 +22,17 @@ pub const SOAK: &[BootTest] = &[
         Expect::Holds(fuzz),
     )
     .timeout(7_200),
+    boots("soak/boots-1", 1),
+    boots("soak/boots-2", 2),
+    boots("soak/boots-4", 4),
+    boots("soak/boots-8", 8),
 ];
+
+/// 50 boots in a row that start all harts, have each run something, and end.
+const fn boots(name: &'static str, harts: u32) -> BootTest {
+    const SCRIPT: &str = "for i in 1 2 3 4 5 6 7 8; do (true | cat | cat) & done; wait; echo done";
+    BootTest::new(name, &["sh", "-c", SCRIPT], Expect::Exactly(0, "done\n")).smp(harts).repeat(50)
+}
 
 fn ends_well(outcome: &Outcome, word: &str) -> Result<(), String> {
     let text = String::from_utf8_lossy(&outcome.stdout);
