@@ -22,11 +22,42 @@ pub const SOAK: &[BootTest] = &[
         Expect::Holds(fuzz),
     )
     .timeout(7_200),
+    BootTest::new("soak/stress-ng", &["sh", "-c", STRESS_NG], Expect::Holds(stress_ng))
+        .smp(4)
+        .mem("2G")
+        .packages(&["stress-ng"])
+        .timeout(600),
     boots("soak/boots-1", 1),
     boots("soak/boots-2", 2),
     boots("soak/boots-4", 4),
     boots("soak/boots-8", 8),
 ];
+
+/// Debian's stress-ng on everything that changes mappings, with the kernel's pages by kind before and after.
+const STRESS_NG: &str = "cd /tmp; pages() { grep ^pages /proc/limen/boundary; }; pages >/dev/null; pages; \
+    stress-ng --mmap 1 --mmap-bytes 32M --vm 1 --vm-bytes 32M --fork 1 --mremap 1 --mprotect 1 --madvise 1 --switch 1 \
+    --quiet --timeout 60 || exit 1; sleep 1; pages";
+
+/// Pages that may be a little more afterwards: what the shell has grown, stacks and objects that are freed lazily.
+const SLACK: u64 = 64;
+
+fn stress_ng(outcome: &Outcome) -> Result<(), String> {
+    if outcome.status != 0 {
+        return Err(format!("stress-ng: status {}", outcome.status));
+    }
+    let text = String::from_utf8_lossy(&outcome.stdout);
+    let numbers: Vec<u64> = text
+        .lines()
+        .filter(|line| line.starts_with("pages "))
+        .flat_map(|line| line.split_ascii_whitespace().filter_map(|word| word.parse().ok()))
+        .collect();
+    let (before, after) = numbers.split_at(numbers.len() / 2);
+    println!("pages before {before:?}, after {after:?}");
+    let all = before.len() == 7 && after.len() == 7;
+    // The second is what is free.
+    let kept = before.iter().zip(after).enumerate().any(|(at, (b, a))| at != 1 && *a > b + SLACK);
+    if all && !kept { Ok(()) } else { Err("memory was kept".into()) }
+}
 
 /// 50 boots in a row that start all harts, have each run something, and end.
 const fn boots(name: &'static str, harts: u32) -> BootTest {
