@@ -144,7 +144,7 @@ pub fn clone(args: &CloneArgs, caller: &UserFrame) -> Result<u32, Errno> {
 fn check_process_limit(process: &Process) -> Result<(), Errno> {
     let limit = process.limit(RLIMIT_NPROC);
     // The default is the system's own bound, which is looked at anyway.
-    if limit >= process::MAX_THREADS as u64 / 2 {
+    if limit >= process::max_threads() as u64 / 2 {
         return Ok(());
     }
     let credentials = process.credentials();

@@ -40,7 +40,7 @@ pub mod wait;
 pub use cputimer::CpuTimer;
 pub use process::flag as process_flag;
 pub use process::{
-    MAX_THREADS, Process, State as ProcessState, boot, find_process, find_thread, for_each_process, thread_total,
+    Process, State as ProcessState, boot, find_process, find_thread, for_each_process, max_threads, thread_total,
     threads_made, tree_lock,
 };
 pub use sched::timer_interrupt;

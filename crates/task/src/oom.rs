@@ -14,8 +14,8 @@ fn score(rss: usize, total: usize, adjust: i32) -> Option<i64> {
     (adjust > -1000).then(|| rss as i64 + i64::from(adjust) * (total as i64 / 1000))
 }
 
-/// Kills the process with the largest resident set, adjusted by its oom_score_adj; never the first one. False when there
-/// is nobody, or one that was chosen before is still on its way out.
+/// Kills the process with the largest resident set, adjusted by its oom_score_adj, the youngest of equals; never the
+/// first one. False when there is nobody, or one that was chosen before is still on its way out.
 pub fn kill(total_pages: usize) -> bool {
     let victim = {
         let tree = tree_lock();
@@ -32,7 +32,7 @@ pub fn kill(total_pages: usize) -> bool {
             let adjust = process.oom_adjust.load(core::sync::atomic::Ordering::Relaxed);
             let score = score(rss, total_pages, adjust).filter(|_| rss != 0);
             if let Some(score) = score
-                && best.as_ref().is_none_or(|(s, _)| score > *s)
+                && best.as_ref().is_none_or(|(s, _)| score >= *s)
             {
                 best = Some((score, process.clone()));
             }

@@ -93,7 +93,8 @@ pub fn default_limits() -> [Rlimit64; RLIM_NLIMITS] {
     let mut limits = [pair(INF, INF); RLIM_NLIMITS];
     limits[RLIMIT_STACK] = pair(8 << 20, INF);
     limits[RLIMIT_CORE] = pair(0, INF);
-    limits[RLIMIT_NPROC] = pair(MAX_THREADS as u64 / 2, MAX_THREADS as u64 / 2);
+    let threads = max_threads() as u64 / 2;
+    limits[RLIMIT_NPROC] = pair(threads, threads);
     limits[RLIMIT_NOFILE] = pair(1024, 4096);
     limits[RLIMIT_MEMLOCK] = pair(8 << 20, 8 << 20);
     limits[RLIMIT_SIGPENDING] = pair(1024, 1024);
@@ -103,8 +104,15 @@ pub fn default_limits() -> [Rlimit64; RLIM_NLIMITS] {
     limits
 }
 
-/// Most threads of the system; clone(2) gives EAGAIN beyond.
-pub const MAX_THREADS: usize = 16_384;
+/// Most threads of any system.
+const MAX_THREADS: usize = 16_384;
+
+/// Most threads of this system; clone(2) gives EAGAIN beyond. A thread for every 128 KiB of memory, as Linux has it
+/// (an eighth for stacks of 16 KiB): a program that forks without end is refused before memory is gone.
+pub fn max_threads() -> usize {
+    (hal::mem::frame::stats().total / 32).clamp(20, MAX_THREADS)
+}
+
 static THREADS: AtomicUsize = AtomicUsize::new(0);
 static MADE: AtomicU64 = AtomicU64::new(0);
 
@@ -259,9 +267,10 @@ impl Process {
         let mut threads = self.threads.lock();
         threads.try_reserve(1).map_err(|_| Errno::ENOMEM)?;
         let total = THREADS.fetch_add(1, Ordering::Relaxed) + 1;
-        if total > MAX_THREADS || !crate::sched::reserve(total) {
+        let crowded = total > max_threads();
+        if crowded || !crate::sched::reserve(total) {
             THREADS.fetch_sub(1, Ordering::Relaxed);
-            return Err(if total > MAX_THREADS { Errno::EAGAIN } else { Errno::ENOMEM });
+            return Err(if crowded { Errno::EAGAIN } else { Errno::ENOMEM });
         }
         threads.push(thread.clone());
         MADE.fetch_add(1, Ordering::Relaxed);

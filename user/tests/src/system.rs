@@ -9,6 +9,7 @@ use rt::process;
 use rt::tap::Test;
 
 pub const TESTS: &[Test] = &[
+    Test::new("system/threads-max", threads_max),
     Test::new("system/names", names),
     Test::new("system/random-numbers", random),
     Test::new("system/memory", memory_figures),
@@ -183,6 +184,20 @@ fn processes() -> Outcome {
     }
     child::finish(child)?;
     equal!(state(&mut buffer), None, "a child that was waited for");
+    Ok(())
+}
+
+/// How many threads there may be follows the memory, and the first process may have half of them.
+fn threads_max() -> Outcome {
+    let mut buffer = [0; 32];
+    let text = file::text(c"/proc/sys/kernel/threads-max", &mut buffer).must("read")?;
+    let most = text.trim().parse::<u64>().map_err(|_| "a number")?;
+    let mut limit = [0_u64; 2];
+    equal!(call!(nr::PRLIMIT64, 0, 6, 0, limit.as_mut_ptr()), 0, "prlimit");
+    equal!(limit[0], most / 2, "RLIMIT_NPROC");
+    let mut info = [0_u64; 16];
+    equal!(call!(nr::SYSINFO, info.as_mut_ptr()), 0, "sysinfo");
+    ensure!(most <= (info[4] >> 17) + 16 + (info[4] >> 20), "a thread for 128 KiB of memory");
     Ok(())
 }
 

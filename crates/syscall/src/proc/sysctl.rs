@@ -53,7 +53,7 @@ pub(super) fn init() -> Result<()> {
         ("kernel/osrelease", || alloc::format!("{RELEASE}\n")),
         ("kernel/version", || alloc::format!("{VERSION}\n")),
         ("kernel/pid_max", || alloc::format!("{PID_MAX}\n")),
-        ("kernel/threads-max", || alloc::format!("{}\n", task::MAX_THREADS)),
+        ("kernel/threads-max", || alloc::format!("{}\n", task::max_threads())),
         ("kernel/cap_last_cap", || alloc::format!("{CAP_LAST_CAP}\n")),
         ("vm/max_map_count", || alloc::format!("{}\n", mm::space::MAX_AREAS)),
         ("vm/mmap_min_addr", || alloc::format!("{}\n", mm::space::MIN_ADDR)),
