@@ -3,8 +3,7 @@
 //! The call answers a bad pointer with EFAULT, so here a fault must not kill the program. Each access has an entry in the
 //! section `.exceptions`: the offset of the instruction and where to go on if it faults, both relative to their own place.
 //! The kernel looks there before it sends a signal. A load that faults goes on with a flag set, a store at the
-//! error path; either way the function ends by making the call, which finds the error: for what
-//! is left of the query, or, with WHICH_CPUS, for all of it once more.
+//! error path; either way the function returns what the call would.
 
 use core::arch::asm;
 
@@ -26,7 +25,7 @@ fn answers() -> &'static Answers<HARTS> {
     unsafe { &*page }
 }
 
-/// The program's memory. The flag is raised by the first load that faults.
+/// The program's memory; words in it are aligned. The flag is raised by the first load that faults.
 struct Own(usize);
 
 macro_rules! load {
@@ -109,11 +108,11 @@ impl Memory for Own {
 
     #[inline(always)]
     fn set(&mut self, at: usize, size: usize) -> Result<u64, Fault> {
-        if size >= rules::SET {
+        if size >= rules::SET && at.is_multiple_of(8) {
             return Ok(load!(self, "ld", at));
         }
         let mut set = 0;
-        for index in 0..size {
+        for index in 0..size.min(rules::SET) {
             set |= load!(self, "lbu", at.wrapping_add(index)) << (8 * index);
         }
         Ok(set)
@@ -121,28 +120,70 @@ impl Memory for Own {
 
     #[inline(always)]
     fn put_set(&mut self, at: usize, size: usize, set: u64) -> Result<(), Fault> {
-        if size >= rules::SET {
+        if size >= rules::SET && at.is_multiple_of(8) {
             store!("sd", at, set);
             return Ok(());
         }
-        for index in 0..size {
+        for index in 0..size.min(rules::SET) {
             store!("sb", at.wrapping_add(index), set >> (8 * index));
         }
         Ok(())
     }
 }
 
-/// The function's result; for a fault, that of the call.
+/// The function's result.
 #[inline(always)]
-fn finish(result: Result<(), Error>, request: Request) -> isize {
+fn finish(result: Result<(), Error>) -> isize {
     const EINVAL: isize = 22;
     match result {
         Ok(()) => 0,
         Err(Error::Invalid) => -EINVAL,
-        Err(Error::Fault) => call(request),
+        Err(Error::Fault) => fault(),
     }
 }
 
+/// -EFAULT, made where it is needed: a constant would be put into a register in every round of a loop.
+#[cold]
+#[inline(always)]
+fn fault() -> isize {
+    let errno;
+    // SAFETY: a number is put into a register.
+    unsafe { asm!("li {}, -14", out(reg) errno, options(nomem, nostack, preserves_flags)) };
+    errno
+}
+
+/// riscv_hwprobe(2): as the call for any arguments, and without one for pairs that are aligned. The result is an `int`.
+#[unsafe(no_mangle)]
+pub extern "C" fn __vdso_riscv_hwprobe(pairs: usize, count: usize, size: usize, cpus: usize, flags: usize) -> isize {
+    // One test tells the shortest way: all harts, no flags (an `unsigned int`: the upper half of the register says nothing),
+    // and aligned pairs.
+    if size | cpus | flags << 32 | pairs << 61 != 0 {
+        return longer(pairs, count, size, cpus, flags as u32);
+    }
+    let request = Request { pairs, count, size, cpus, flags: 0 };
+    finish(rules::all(answers(), &mut Own(0), request))
+}
+
+// The longer ways are functions of their own, so that the shortest needs no stack. Arguments stay in their registers.
+
+#[inline(never)]
+extern "C" fn longer(pairs: usize, count: usize, size: usize, cpus: usize, flags: u32) -> isize {
+    let request = Request { pairs, count, size, cpus, flags };
+    if !pairs.is_multiple_of(8) {
+        return call(request);
+    }
+    if flags != 0 {
+        return which(pairs, count, size, cpus, flags);
+    }
+    finish(rules::some(answers(), &mut Own(0), request))
+}
+
+#[inline(never)]
+extern "C" fn which(pairs: usize, count: usize, size: usize, cpus: usize, flags: u32) -> isize {
+    finish(rules::which(answers(), &mut Own(0), Request { pairs, count, size, cpus, flags }))
+}
+
+/// Pairs that are not aligned: the hart may not be able to access them at once.
 #[cold]
 #[inline(always)]
 fn call(request: Request) -> isize {
@@ -153,34 +194,4 @@ fn call(request: Request) -> isize {
             in("a2") request.size, in("a3") request.cpus, in("a4") request.flags, options(nostack));
     }
     result
-}
-
-/// riscv_hwprobe(2): as the call for any arguments, and without one unless a pointer is bad. The result is an `int`.
-#[unsafe(no_mangle)]
-pub extern "C" fn __vdso_riscv_hwprobe(pairs: usize, count: usize, size: usize, cpus: usize, flags: usize) -> isize {
-    // The upper half of the register of an `unsigned int` says nothing.
-    let flags = flags as u32;
-    if flags != 0 {
-        return which(pairs, count, size, cpus, flags);
-    }
-    if size != 0 || cpus != 0 {
-        return some(pairs, count, size, cpus);
-    }
-    let mut request = Request { pairs, count, size, cpus, flags };
-    finish(rules::all(answers(), &mut Own(0), &mut request).map_err(Error::from), request)
-}
-
-// The longer ways are functions of their own, so that the shortest needs no stack. Arguments stay in their registers.
-
-#[inline(never)]
-extern "C" fn some(pairs: usize, count: usize, size: usize, cpus: usize) -> isize {
-    let mut request = Request { pairs, count, size, cpus, flags: 0 };
-    finish(rules::some(answers(), &mut Own(0), &mut request), request)
-}
-
-/// With flags; those that do not exist are refused with the same error as they are without WHICH_CPUS.
-#[inline(never)]
-extern "C" fn which(pairs: usize, count: usize, size: usize, cpus: usize, flags: u32) -> isize {
-    let request = Request { pairs, count, size, cpus, flags };
-    finish(rules::which(answers(), &mut Own(0), request), request)
 }

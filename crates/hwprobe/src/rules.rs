@@ -226,6 +226,13 @@ impl Sum {
     }
 }
 
+/// What an unknown key becomes, and its value.
+#[cold]
+#[inline(always)]
+fn unknown() -> (u64, u64) {
+    (UNKNOWN, 0)
+}
+
 /// A key as an index, where it can be one.
 #[inline(always)]
 fn index(key: u64) -> Option<usize> {
@@ -245,15 +252,15 @@ const fn mask(bits: usize) -> u64 {
 pub fn answer<const HARTS: usize, M: Memory>(
     answers: &Answers<HARTS>,
     memory: &mut M,
-    mut request: Request,
+    request: Request,
 ) -> Result<(), Error> {
     if request.flags != 0 {
         return which(answers, memory, request);
     }
     if request.size == 0 && request.cpus == 0 {
-        return all(answers, memory, &mut request).map_err(Error::from);
+        return all(answers, memory, request);
     }
-    some(answers, memory, &mut request)
+    some(answers, memory, request)
 }
 
 impl Request {
@@ -266,8 +273,7 @@ impl Request {
     }
 }
 
-/// A query without flags for all harts: what every C library asks when a program starts, hence the shortest way. If it
-/// fails, `request` is what is left of it.
+/// A query without flags for all harts: what every C library asks when a program starts, hence the shortest way.
 ///
 /// # Errors
 /// EFAULT.
@@ -275,13 +281,13 @@ impl Request {
 pub fn all<const HARTS: usize, M: Memory>(
     answers: &Answers<HARTS>,
     memory: &mut M,
-    request: &mut Request,
-) -> Result<(), Fault> {
+    mut request: Request,
+) -> Result<(), Error> {
     while request.count != 0 {
         let key = memory.key(request.pairs)?;
         let (key, value) = match index(key).and_then(|index| answers.all.get(index)) {
             Some(value) => (key, value.load(Relaxed)),
-            None => (UNKNOWN, 0),
+            None => unknown(),
         };
         memory.put_pair(request.pairs, key, value)?;
         request.advance(memory);
@@ -289,8 +295,7 @@ pub fn all<const HARTS: usize, M: Memory>(
     Ok(())
 }
 
-/// A query without flags for a set of harts, which is given by its size and place. If it fails with EFAULT, `request` is
-/// what is left of it.
+/// A query without flags for a set of harts, which is given by its size and place.
 ///
 /// # Errors
 /// EFAULT. EINVAL for a set without a hart that is online.
@@ -298,7 +303,7 @@ pub fn all<const HARTS: usize, M: Memory>(
 pub fn some<const HARTS: usize, M: Memory>(
     answers: &Answers<HARTS>,
     memory: &mut M,
-    request: &mut Request,
+    mut request: Request,
 ) -> Result<(), Error> {
     if request.size == 0 {
         return Err(Error::Invalid);
@@ -313,7 +318,7 @@ pub fn some<const HARTS: usize, M: Memory>(
         let key = memory.key(request.pairs)?;
         let (key, value) = match answers.value(key, set, same) {
             Some(value) => (key, value),
-            None => (UNKNOWN, 0),
+            None => unknown(),
         };
         memory.put_pair(request.pairs, key, value)?;
         request.advance(memory);

@@ -29,7 +29,7 @@ pub(crate) fn allow_cache_blocks(zicbom: bool, zicboz: bool) {
 }
 
 /// Room for a copy and its misalignment.
-const ROOM: usize = 512 + 64;
+const ROOM: usize = crate::probe::speed::BYTES + 64;
 
 #[repr(align(64))]
 struct Buffer(UnsafeCell<[u8; ROOM]>);

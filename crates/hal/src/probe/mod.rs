@@ -62,5 +62,7 @@ pub(crate) fn look() {
         place.store(id, Relaxed);
     }
     let given = info.argument("unaligned_scalar_speed").and_then(speed::parse);
-    found.scalar.store(given.unwrap_or_else(|| speed::measure(&crate::arch::probe::Copies)), Relaxed);
+    found
+        .scalar
+        .store(given.unwrap_or_else(|| speed::measure(&crate::arch::probe::Copies, time::ticks(100_000))), Relaxed);
 }
