@@ -48,6 +48,10 @@ pub struct RunArgs {
     /// Properties of the CPU, as v=true,vlen=256; a leading name replaces the model rv64
     #[arg(long, value_name = "PROPS")]
     pub cpu: Option<String>,
+    /// Set a property of the device tree, as '/cpus/cpu@1 riscv,isa-extensions = "i", "m"'; without a value, take it out
+    /// (repeatable)
+    #[arg(long, value_name = "EDIT")]
+    pub tree: Vec<String>,
     /// Text added to the kernel command line
     #[arg(long, value_name = "ARGS", allow_hyphen_values = true)]
     pub append: Option<String>,

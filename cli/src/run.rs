@@ -47,6 +47,7 @@ pub fn run(workspace: &Workspace, args: &RunArgs) -> Result<u8> {
         command_line: command_line(&image, args.append.as_deref()),
         raw_terminal: terminal && args.program.is_empty(),
         extra: Vec::new(),
+        tree: args.tree.clone(),
     };
     if args.gdb {
         eprintln!("limen: waiting for a debugger: gdb {} -ex 'target remote :1234'", image.file.display());
@@ -104,8 +105,14 @@ impl Guest {
         fs::create_dir_all(&dir)?;
         let archive = vm::archive_name(&dir);
         let packed = root::assemble(workspace, &self.init, &self.settings, &archive);
-        let result =
-            packed.and_then(|()| vm::run(&tools.qemu, &self.machine, &self.image, &archive, input, timeout, output));
+        let mut machine = self.machine.clone();
+        let result = packed.and_then(|()| {
+            let tree = vm::tree::make(&tools.qemu, &machine, &dir)?;
+            machine.extra.extend(tree.iter().flat_map(|file| ["-dtb".into(), file.display().to_string()]));
+            let result = vm::run(&tools.qemu, &machine, &self.image, &archive, input, timeout, output);
+            tree.into_iter().for_each(|file| drop(fs::remove_file(file)));
+            result
+        });
         let _ = fs::remove_file(&archive);
         result
     }

@@ -8,6 +8,7 @@
 pub mod budget;
 mod first_light;
 mod guest;
+mod hwprobe;
 pub mod image;
 pub mod instrument;
 pub mod lab;
@@ -17,12 +18,12 @@ pub use image::ImageCheck;
 
 /// The boot tests, in the order in which they are started.
 pub fn boots() -> Vec<BootTest> {
-    [first_light::TESTS, guest::TESTS, tlb::TESTS].concat()
+    [first_light::TESTS, guest::TESTS, hwprobe::TESTS, tlb::TESTS].concat()
 }
 
 /// The long boot tests, hours on a small machine.
 pub fn soaks() -> Vec<BootTest> {
-    let mut soaks = guest::SOAK.to_vec();
+    let mut soaks = [guest::SOAK, hwprobe::SOAK].concat();
     soaks.extend(tlb::matrix());
     soaks
 }
@@ -43,7 +44,7 @@ pub enum Expect {
     Exactly(u8, &'static str),
     /// This status.
     Status(u8),
-    /// Status and output of Debian's Linux 6.12, booted with the same root; the status must be 0.
+    /// Status and output of Debian's Linux, booted with the same root; the status must be 0.
     SameAsLinux,
     /// Status 0 and lines `ok N - name`, `not ok N - name`: each is a test of its own.
     Tap,
@@ -71,6 +72,10 @@ pub struct BootTest {
     pub cpu: Option<&'static str>,
     /// Kernel command line.
     pub append: &'static str,
+    /// Edits of the device tree, as `cargo limen run --tree` takes them.
+    pub tree: &'static [&'static str],
+    /// The Linux that results are compared with.
+    pub linux: &'static str,
     /// Time counts in instructions.
     pub icount: bool,
     /// Seconds until it counts as hung.
@@ -96,6 +101,8 @@ impl BootTest {
             mem: "1G",
             cpu: None,
             append: "",
+            tree: &[],
+            linux: "6.12",
             icount: false,
             timeout: 60,
             packages: &[],
@@ -126,6 +133,18 @@ impl BootTest {
     /// With this on the kernel command line.
     pub const fn append(mut self, text: &'static str) -> Self {
         self.append = text;
+        self
+    }
+
+    /// With the device tree edited.
+    pub const fn tree(mut self, edits: &'static [&'static str]) -> Self {
+        self.tree = edits;
+        self
+    }
+
+    /// Compared with this version of Linux.
+    pub const fn linux(mut self, version: &'static str) -> Self {
+        self.linux = version;
         self
     }
 

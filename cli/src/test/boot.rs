@@ -10,13 +10,11 @@ use crate::vm::{self, End, Image, Input, Kernel, Machine, Output};
 use crate::workspace::Workspace;
 use anyhow::Result;
 use limen_tests::{BootTest, Expect, Outcome};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
-use std::sync::{Mutex, OnceLock};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// The Linux that results are compared with.
-const REFERENCE: &str = "6.12";
 /// Machines at a time; counted runs have the host to themselves.
 const PARALLEL: usize = 2;
 
@@ -39,7 +37,7 @@ pub fn run(workspace: &Workspace, tools: &Tools, kernel: &Kernel, tests: &[BootT
         image,
         init: compile::init(workspace, &tools.toolchain)?,
         programs: if uses_programs { compile::programs(workspace, &tools.toolchain)? } else { Vec::new() },
-        linux: OnceLock::new(),
+        linux: Mutex::default(),
         tally,
     };
     let (counted, free): (Vec<&BootTest>, Vec<&BootTest>) = tests.iter().partition(|test| test.icount);
@@ -65,7 +63,7 @@ struct Runner<'a> {
     image: Image,
     init: PathBuf,
     programs: Vec<Program>,
-    linux: OnceLock<Result<Image, String>>,
+    linux: Mutex<BTreeMap<&'static str, Result<Image, String>>>,
     tally: &'a Tally,
 }
 
@@ -117,15 +115,8 @@ impl Runner<'_> {
             Expect::Holds(holds) => holds(&outcome).map_err(|reason| format!("{reason}\n{}", shown())),
             Expect::Tap => self.tap(test, &outcome, &shown()),
             Expect::SameAsLinux => {
-                let linux = self.linux.get_or_init(|| {
-                    vm::prepare(
-                        self.workspace,
-                        &self.tools.toolchain,
-                        &Kernel::Linux { version: REFERENCE.into(), lean: false },
-                    )
-                    .map_err(|error| format!("{error:#}"))
-                });
-                let (reference, _) = self.boot(test, linux.as_ref().map_err(Clone::clone)?)?;
+                let linux = self.linux(test.linux)?;
+                let (reference, _) = self.boot(test, &linux)?;
                 if reference.status != 0 {
                     return Err(format!(
                         "Linux itself gives status {}:\n{}",
@@ -136,6 +127,16 @@ impl Runner<'_> {
                 if outcome == reference { Ok(()) } else { Err(difference(&reference, &outcome)) }
             }
         }
+    }
+
+    /// Debian's Linux of this version.
+    fn linux(&self, version: &'static str) -> Result<Image, String> {
+        let mut known = self.linux.lock().map_err(|error| error.to_string())?;
+        let prepare = || {
+            let kernel = Kernel::Linux { version: version.into(), lean: false };
+            vm::prepare(self.workspace, &self.tools.toolchain, &kernel).map_err(|error| format!("{error:#}"))
+        };
+        known.entry(version).or_insert_with(prepare).clone()
     }
 
     fn boot(&self, test: &BootTest, image: &Image) -> Result<(Outcome, Kept), String> {
@@ -153,6 +154,7 @@ impl Runner<'_> {
                 command_line: command_line(image, Some(test.append)),
                 raw_terminal: false,
                 extra: Vec::new(),
+                tree: owned(test.tree),
             },
             settings: Settings {
                 packages: owned(test.packages),

@@ -24,6 +24,8 @@ pub struct Machine {
     pub raw_terminal: bool,
     /// Further options, given to QEMU as they are.
     pub extra: Vec<String>,
+    /// Edits of the device tree (see [`super::tree`]).
+    pub tree: Vec<String>,
 }
 
 impl Machine {

@@ -6,6 +6,7 @@ mod image;
 mod machine;
 mod session;
 mod symbols;
+pub mod tree;
 
 pub use image::{Image, Kernel, prepare};
 pub use machine::{Machine, archive_name};

@@ -22,7 +22,7 @@ pub(crate) fn find(base: &str, extensions: &[u8], text: &str, blocks: Blocks) ->
         let names = extensions.split(|&b| b == 0);
         Isa::from_names(names.filter_map(|name| core::str::from_utf8(name).ok()))
     } else {
-        Isa::from_text(text)
+        Isa::from_old_text(text)
     };
     let mut isa = isa.without_vector().without(&HIDDEN);
     for (name, size) in BLOCK.iter().zip(blocks) {
@@ -43,14 +43,14 @@ mod tests {
         let list = b"i\0m\0a\0f\0d\0c\0zba\0";
         let found = |base, text| find(base, list, text, [0; 3]);
         assert_eq!(found("rv64i", "rv64imac"), Isa::from_names(["i", "m", "a", "f", "d", "c", "zba"]));
-        assert_eq!(found("", "rv64imac"), Isa::from_text("rv64imac"));
-        assert_eq!(find("rv64i", b"", "rv64imac", [0; 3]), Isa::from_text("rv64imac"));
+        assert_eq!(found("", "rv64imac"), Isa::from_old_text("rv64imac"));
+        assert_eq!(find("rv64i", b"", "rv64imac", [0; 3]), Isa::from_old_text("rv64imac"));
     }
 
     #[test]
     fn vector_and_what_needs_the_kernel_are_not_shown() {
         let isa = find("", b"", "rv64imafdcvh_zve64d_zvbb_zicfilp_zicfiss_supm_xtheadvector", [0; 3]);
-        assert_eq!(isa, Isa::from_text("rv64imafdch"));
+        assert_eq!(isa, Isa::from_old_text("rv64imafdch"));
         assert!(!isa.to_string()[4..].contains('v'), "{isa}");
     }
 

@@ -261,11 +261,19 @@ impl Isa {
         Self(names.into_iter().fold(0, |set, name| set | bit(name))).completed()
     }
 
-    /// An ISA string such as `rv64imafdc_zba_zbb`, of `riscv,isa` or `/proc/cpuinfo`; versions behind names are skipped.
-    /// Zicsr, Zifencei, Zicntr and Zihpm are taken to be there, since `i` once meant them too.
+    /// An ISA string such as `rv64imafdc_zba_zbb`, as in `/proc/cpuinfo`; versions behind names are skipped.
     pub fn from_text(text: &str) -> Self {
+        Self::read(text, 0)
+    }
+
+    /// The string of the old property `riscv,isa`: as [`Isa::from_text`], but Zicsr, Zifencei, Zicntr and Zihpm are taken to
+    /// be there, since `i` once meant them too.
+    pub fn from_old_text(text: &str) -> Self {
+        Self::read(text, bit("zicsr") | bit("zifencei") | bit("zicntr") | bit("zihpm"))
+    }
+
+    fn read(text: &str, mut set: u128) -> Self {
         let text = text.strip_prefix("rv64").or_else(|| text.strip_prefix("rv32")).unwrap_or(text);
-        let mut set = bit("zicsr") | bit("zifencei") | bit("zicntr") | bit("zihpm");
         for (at, part) in text.split('_').enumerate() {
             let rest = if at == 0 { letters(part, &mut set) } else { part };
             set |= bit(without_version(rest));
@@ -424,14 +432,15 @@ mod tests {
                         _zve32f_zve32x_zve64d_zve64f_zve64x";
         assert_eq!(Isa::from_names(names).to_string(), expected);
         for text in ["rv64imafdcv_zba", "rv64gcv_zba", "rv64i2p1m2p0a2p1f2d2cvzba1p0", "rv64imafdcvsu_zba1"] {
-            assert_eq!(Isa::from_text(text).to_string(), expected, "{text}");
+            assert_eq!(Isa::from_old_text(text).to_string(), expected, "{text}");
         }
         assert_eq!(Isa::from_text(expected).to_string(), expected);
+        assert_eq!(Isa::from_text("rv64imac").to_string(), "rv64imac_zaamo_zalrsc_zca");
     }
 
     #[test]
     fn what_needs_another_is_refused() {
-        let isa = Isa::from_text("rv64imafcv_zfa_zvbb_zcb_zfh");
+        let isa = Isa::from_old_text("rv64imafcv_zfa_zvbb_zcb_zfh");
         assert_eq!(
             isa.to_string(),
             "rv64imac_zicntr_zicsr_zifencei_zihpm_zaamo_zalrsc_zca_zcb_zvbb_zve32x_zve64x_zvkb"

@@ -42,9 +42,9 @@ mod tests {
 
     #[test]
     fn a_paragraph_for_each_hart_that_runs() {
-        let common = Isa::from_text("rv64imac");
+        let common = Isa::from_old_text("rv64imac");
         let hart = HartInfo { id: 3, isa: common, mmu: "riscv,sv57", compatible: "riscv", ..HartInfo::default() };
-        let other = HartInfo { isa: Isa::from_text("rv64imac_zba"), compatible: "sifive,u74", ..hart };
+        let other = HartInfo { isa: Isa::from_old_text("rv64imac_zba"), compatible: "sifive,u74", ..hart };
         let mut text = String::new();
         write(&mut text, &[hart, other, hart], common, 0b011, |index| [0x489, index, 7]).unwrap();
         let isa = "rv64imac_zicntr_zicsr_zifencei_zihpm_zaamo_zalrsc_zca";

@@ -1,0 +1,75 @@
+//! riscv_hwprobe(2): the call, the vDSO, the slow reference and Linux say the same.
+
+use crate::{BootTest, Expect, Outcome};
+
+/// Four harts that differ: in extensions, in how the tree tells them, in block sizes; one cannot be told from the first.
+const DIFFERENT: &[&str] = &[
+    r#"/cpus/cpu@1 riscv,isa-extensions = "i", "m", "a", "f", "d", "c", "zba", "zbs", "zicboz", "zihpm", "svadu""#,
+    "/cpus/cpu@1 riscv,cboz-block-size = <128>",
+    r#"/cpus/cpu@2 riscv,isa = "rv64imafdc_zicbom1p0_zicboz_zkn_zfa""#,
+    "/cpus/cpu@2 riscv,isa-extensions",
+    "/cpus/cpu@2 riscv,isa-base",
+    "/cpus/cpu@2 riscv,cboz-block-size",
+];
+
+/// Three kinds of harts as Linux understands them, too: all by lists (a hart without one it takes for one without any
+/// extension, once another has one), and with blocks of one size (of different ones it takes the first for all).
+const THREE_KINDS: &[&str] = &[
+    r#"/cpus/cpu@1 riscv,isa-extensions = "i", "m", "a", "f", "d", "c", "zba", "zbs", "zicboz", "zihpm", "svadu""#,
+    r#"/cpus/cpu@2 riscv,isa-extensions = "i", "m", "a", "f", "d", "c", "zicbom", "zicboz", "zkn", "zfa", "zicntr""#,
+];
+
+/// The tests.
+pub const TESTS: &[BootTest] = &[
+    BootTest::new("boot/hwprobe", &["/tests/probing"], Expect::Tap).timeout(120),
+    BootTest::new("boot/hwprobe-different-harts", &["/tests/probing"], Expect::Tap).smp(4).tree(DIFFERENT).timeout(120),
+    BootTest::new("boot/hwprobe-queries", &["/tests/probing", "--queries", "30000"], Expect::Holds(same))
+        .smp(4)
+        .tree(DIFFERENT)
+        .timeout(120),
+    as_linux("boot/hwprobe-as-linux", None),
+    as_linux("boot/hwprobe-as-linux-max", Some("max")),
+    as_linux(
+        "boot/hwprobe-as-linux-small",
+        Some("rv64,zba=false,zbb=false,zbc=false,zicboz=false,zfa=false,sv57=false"),
+    ),
+    as_linux(
+        "boot/hwprobe-as-linux-ids",
+        Some("rv64,mvendorid=0x489,marchid=7,mimpid=1,zacas=true,zabha=true,zcb=true"),
+    ),
+    // The clock makes sure that the same hart boots both.
+    as_linux("boot/hwprobe-as-linux-three-kinds", None).icount().smp(4).tree(THREE_KINDS),
+    BootTest::new("boot/hwprobe-speed-given", &["/tests/probing", "--print"], Expect::Holds(slow))
+        .append("unaligned_scalar_speed=slow"),
+];
+
+/// The same, longer.
+pub const SOAK: &[BootTest] =
+    &[BootTest::new("soak/hwprobe-queries", &["/tests/probing", "--queries", "1000000"], Expect::Holds(same))
+        .smp(4)
+        .tree(DIFFERENT)
+        .timeout(3_600)];
+
+/// What the call says of each hart and to random legal queries, here and on Linux 7.2. The
+/// program leaves out what the book says that Limen does not show.
+const fn as_linux(name: &'static str, cpu: Option<&'static str>) -> BootTest {
+    let test = BootTest::new(name, &["/tests/probing", "--print"], Expect::SameAsLinux);
+    // What is measured is not compared: on a busy host a Linux may find a hart slow.
+    let test = test.linux("7.2").append("unaligned_scalar_speed=fast").timeout(180);
+    match cpu {
+        Some(cpu) => test.cpu(cpu),
+        None => test,
+    }
+}
+
+fn same(outcome: &Outcome) -> Result<(), String> {
+    let text = String::from_utf8_lossy(&outcome.stdout);
+    let last = text.lines().last().unwrap_or_default();
+    if outcome.status == 0 && last.starts_with("same: ") { Ok(()) } else { Err(format!("the last line is {last:?}")) }
+}
+
+fn slow(outcome: &Outcome) -> Result<(), String> {
+    let text = String::from_utf8_lossy(&outcome.stdout);
+    let line = text.lines().find(|line| line.starts_with("MISALIGNED_SCALAR_PERF")).unwrap_or_default();
+    if line.split_whitespace().skip(1).eq(["0x2", "0x2"]) { Ok(()) } else { Err(format!("not slow: {line:?}")) }
+}
