@@ -7,6 +7,8 @@
 //! Both ends wait on one queue: a reader waits only while the ring is empty and a writer only while it is (nearly)
 //! full, so they never wait at the same time.
 
+mod account;
+
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -23,6 +25,7 @@ use uapi::{Errno, Result};
 use crate::cred::{Credentials, cap};
 use crate::file::{File, FileOps, Ops, PollEvents};
 use crate::vfs::{Node, anon_inode, anonymous_file};
+use account::Share;
 
 /// Pages of a new pipe: 64 KiB.
 const DEFAULT_PAGES: usize = 16;
@@ -53,6 +56,7 @@ struct State {
 pub struct Pipe {
     state: SpinLock<State>,
     queue: WaitQueue,
+    share: Share,
 }
 
 fn slots(pages: usize) -> Result<Box<[Option<Page>]>> {
@@ -211,13 +215,14 @@ impl State {
 }
 
 impl Pipe {
-    /// A pipe that nobody has open. `ENOMEM`.
-    pub fn new() -> Result<Arc<Self>> {
+    /// A pipe of this user that nobody has open. `ENOMEM`.
+    pub fn new(cred: &Credentials) -> Result<Arc<Self>> {
         if is_low() {
             return Err(Errno::ENOMEM);
         }
+        let (share, pages) = Share::take(cred, DEFAULT_PAGES)?;
         let state = State {
-            pages: slots(DEFAULT_PAGES)?,
+            pages: slots(pages)?,
             spare: [const { None }; SPARES],
             head: 0,
             tail: 0,
@@ -226,7 +231,7 @@ impl Pipe {
             reader_opens: 0,
             writer_opens: 0,
         };
-        Ok(Arc::new(Self { state: SpinLock::new(state), queue: WaitQueue::new() }))
+        Ok(Arc::new(Self { state: SpinLock::new(state), queue: WaitQueue::new(), share }))
     }
 
     /// Counts an opening with access mode `access`. Gives what the file's position remembers: how often the other end
@@ -268,7 +273,8 @@ impl Pipe {
     }
 
     /// `F_SETPIPE_SZ`: at least `bytes`, rounded up to a power of two of pages; gives the size set. `EBUSY` if more is
-    /// in the pipe, `EPERM` above [`MAX_SIZE`] without `CAP_SYS_RESOURCE`, `EINVAL`, `ENOMEM`.
+    /// in the pipe, `EPERM` above [`MAX_SIZE`] without `CAP_SYS_RESOURCE` or for a user who has too many pages in pipes,
+    /// `EINVAL`, `ENOMEM`.
     pub fn set_size(&self, cred: &Credentials, bytes: usize) -> Result<usize> {
         if bytes > HARD_MAX {
             return Err(Errno::EINVAL);
@@ -296,6 +302,7 @@ impl Pipe {
             }
             *place = Some(own);
         }
+        self.share.resize(cred, pages)?;
         for (n, place) in fresh.iter_mut().enumerate().take(used.min(old)) {
             *place = state.pages.get_mut((first + n) & (old - 1)).and_then(Option::take);
         }
@@ -403,7 +410,7 @@ pub fn pipe2(cred: &Credentials, flags: u32) -> Result<(Arc<File>, Arc<File>)> {
     if flags & !(O_CLOEXEC | O_NONBLOCK) != 0 {
         return Err(Errno::EINVAL);
     }
-    let pipe = Pipe::new()?;
+    let pipe = Pipe::new(cred)?;
     // Both ends counted in one go.
     Pipe::open(&pipe, O_RDWR, false)?;
     let inode = anon_inode(S_IFIFO | 0o600, cred.fsuid, cred.fsgid, Node::Fifo(pipe.clone()));

@@ -45,6 +45,8 @@ pub(super) fn init() -> Result<()> {
     register("sys/fs/nr_open", 0o444, "1048576\n")?;
     register("sys/fs/file-max", 0o444, "9223372036854775807\n")?;
     register("sys/fs/pipe-max-size", 0o444, "1048576\n")?;
+    register("sys/fs/pipe-user-pages-soft", 0o444, "16384\n")?;
+    register("sys/fs/pipe-user-pages-hard", 0o444, "0\n")?;
     register("sys/fs/protected_symlinks", 0o444, "0\n")?;
     register("sys/fs/protected_hardlinks", 0o444, "0\n")
 }

@@ -181,7 +181,7 @@ impl Builder<'_> {
             S_IFREG => Node::Regular(self.content(entry)?),
             S_IFDIR => Node::Dir(Directory::sized()),
             S_IFLNK => Node::Symlink(entry.data.into()),
-            S_IFCHR | S_IFBLK | S_IFIFO => node_of(kind)?,
+            S_IFCHR | S_IFBLK | S_IFIFO => node_of(kind, &crate::Credentials::root())?,
             _ => return Ok(None),
         };
         let inode = self.sb.inode(entry.mode & (S_IFMT | 0o7777), entry.uid, entry.gid, entry.rdev, node);

@@ -74,15 +74,15 @@ pub fn mknod(who: &Caller<'_>, dirfd: i32, path: &[u8], mode: u32, dev: u64) -> 
     make(who, dirfd, path, false, |dir| {
         let (mode, uid, gid) = new_owner(who, dir.inode(), kind | mode & 0o7777);
         let rdev = if matches!(kind, S_IFCHR | S_IFBLK) { u64::from(dev as u32) } else { 0 };
-        Ok(dir.mount.sb().inode(mode, uid, gid, rdev, node_of(kind)?))
+        Ok(dir.mount.sb().inode(mode, uid, gid, rdev, node_of(kind, who.cred)?))
     })
 }
 
-/// The empty content of a new file of a type that is no directory or link.
-pub(crate) fn node_of(kind: u32) -> Result<Node> {
+/// The empty content of a new file, made by `cred`, of a type that is no directory or link.
+pub(crate) fn node_of(kind: u32, cred: &crate::Credentials) -> Result<Node> {
     Ok(match kind {
         S_IFREG => Node::Regular(Regular::new()?),
-        S_IFIFO => Node::Fifo(Pipe::new()?),
+        S_IFIFO => Node::Fifo(Pipe::new(cred)?),
         S_IFSOCK => Node::Socket,
         _ => Node::Device,
     })
