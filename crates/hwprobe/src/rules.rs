@@ -92,6 +92,8 @@ pub trait Memory {
 #[derive(Debug)]
 #[repr(C)]
 pub struct Answers<const HARTS: usize> {
+    /// By key, then by hart. First, so that a row is found without adding more than its number.
+    harts: [[AtomicU64; HARTS]; KEYS],
     /// For all harts online.
     all: [AtomicU64; KEYS],
     /// Bit per hart.
@@ -100,7 +102,6 @@ pub struct Answers<const HARTS: usize> {
     possible: AtomicU64,
     /// Bit per key.
     uniform: AtomicU64,
-    harts: [[AtomicU64; HARTS]; KEYS],
 }
 
 impl<const HARTS: usize> Default for Answers<HARTS> {
@@ -252,13 +253,13 @@ const fn mask(bits: usize) -> u64 {
 pub fn answer<const HARTS: usize, M: Memory>(
     answers: &Answers<HARTS>,
     memory: &mut M,
-    request: Request,
+    mut request: Request,
 ) -> Result<(), Error> {
     if request.flags != 0 {
         return which(answers, memory, request);
     }
     if request.size == 0 && request.cpus == 0 {
-        return all(answers, memory, request);
+        return Ok(all(answers, memory, &mut request)?);
     }
     some(answers, memory, request)
 }
@@ -273,7 +274,8 @@ impl Request {
     }
 }
 
-/// A query without flags for all harts: what every C library asks when a program starts, hence the shortest way.
+/// A query without flags for all harts: what every C library asks when a program starts, hence the shortest way. If it
+/// fails, `request` is what is left of it.
 ///
 /// # Errors
 /// EFAULT.
@@ -281,18 +283,25 @@ impl Request {
 pub fn all<const HARTS: usize, M: Memory>(
     answers: &Answers<HARTS>,
     memory: &mut M,
-    mut request: Request,
-) -> Result<(), Error> {
-    while request.count != 0 {
+    request: &mut Request,
+) -> Result<(), Fault> {
+    if request.count == 0 {
+        return Ok(());
+    }
+    loop {
         let key = memory.key(request.pairs)?;
         let (key, value) = match index(key).and_then(|index| answers.all.get(index)) {
             Some(value) => (key, value.load(Relaxed)),
             None => unknown(),
         };
         memory.put_pair(request.pairs, key, value)?;
-        request.advance(memory);
+        request.count -= 1;
+        memory.pause(request.count);
+        if request.count == 0 {
+            return Ok(());
+        }
+        request.pairs = request.pairs.wrapping_add(PAIR);
     }
-    Ok(())
 }
 
 /// A query without flags for a set of harts, which is given by its size and place.

@@ -16,7 +16,7 @@ use crate::{oom, wait};
 pub fn exception(frame: &mut UserFrame, exception: Exception) {
     match exception {
         Exception::PageFault { address, access } => page_fault(frame, address, access),
-        Exception::AccessFault(_) if resumed(frame) => {}
+        Exception::Misaligned(_) | Exception::AccessFault(_) if resumed(frame) => {}
         other => force(&signal_for(other, frame.pc)),
     }
 }

@@ -70,6 +70,21 @@ pub fn hwprobe_set(meter: &mut Meter) -> Outcome {
     meter.each(|| well(function(&raw mut pair, 1, 8, &raw mut harts, 0)))
 }
 
+/// What a program asks that chooses among its routines: extensions, misaligned accesses, block sizes.
+pub fn hwprobe_six(meter: &mut Meter) -> Outcome {
+    let function = function(meter)?;
+    let mut pairs = [3, 4, 5, 6, 9, 12].map(|key| Pair { key, value: 0 });
+    meter.each(|| well(function(pairs.as_mut_ptr(), pairs.len(), 0, core::ptr::null_mut(), 0)))
+}
+
+/// The set that sched_getaffinity(2) gives to a program that may run anywhere.
+pub fn hwprobe_all_set(meter: &mut Meter) -> Outcome {
+    let function = function(meter)?;
+    let (mut pair, mut harts) = (EXTENSIONS, 0_u64);
+    attempt!(nr::SCHED_GETAFFINITY, 0, 8, &raw mut harts)?;
+    meter.each(|| well(function(&raw mut pair, 1, 8, &raw mut harts, 0)))
+}
+
 pub fn hwprobe_which(meter: &mut Meter) -> Outcome {
     let function = function(meter)?;
     let mut pair = EXTENSIONS;
