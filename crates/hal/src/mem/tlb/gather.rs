@@ -84,7 +84,11 @@ impl<'a> Gather<'a> {
 
     /// Fences what is owed and drops what was collected.
     pub fn flush(&mut self) {
-        if if self.tables { planted!(TableFreesFirst) } else { planted!(UnmapFreesFirst) } {
+        let freed_first = match self.tables {
+            true => planted!(TableFreesFirst),
+            false => planted!(UnmapFreesFirst),
+        };
+        if freed_first {
             self.free();
         }
         if !self.immediate && (self.tables || self.start < self.end) {
