@@ -28,7 +28,7 @@ pub fn run(workspace: &Workspace, args: &RunArgs) -> Result<u8> {
         argv: args.program.clone(),
         ..Settings::default()
     };
-    if args.program.first().is_some_and(|program| program.starts_with("/tests/")) {
+    if args.program.first().is_some_and(|program| program.starts_with("/tests/") || program == root::COMMAND) {
         settings.programs = compile::programs(workspace, &tools.toolchain)?;
     }
     settings.settings.push(format!("echo={}", if terminal { "on" } else { "off" }));

@@ -73,3 +73,29 @@ fn slow(outcome: &Outcome) -> Result<(), String> {
     let line = text.lines().find(|line| line.starts_with("MISALIGNED_SCALAR_PERF")).unwrap_or_default();
     if line.split_whitespace().skip(1).eq(["0x2", "0x2"]) { Ok(()) } else { Err(format!("not slow: {line:?}")) }
 }
+
+/// The command, on Linux as well as here: `cargo limen test boot/hwprobe-command --kernel linux-7.2`.
+pub const COMMAND: &[BootTest] = &[
+    BootTest::new("boot/hwprobe-command", &["hwprobe", "--explain"], Expect::Holds(explained)),
+    BootTest::new("boot/hwprobe-command-which", &["hwprobe", "--which", "IMA_EXT_0=FD+C"], Expect::Exactly(0, "0-1\n")),
+    BootTest::new("boot/hwprobe-command-wrong", &["hwprobe", "--which", "nothing=1"], Expect::Status(2)),
+    BootTest::new(
+        "boot/hwprobe-command-diff",
+        &[
+            "sh",
+            "-c",
+            "cd /tmp; /tests/hwprobe --json > a; /tests/hwprobe --json --cpus 0 > b; /tests/hwprobe --diff a b",
+        ],
+        Expect::Exactly(0, ""),
+    ),
+];
+
+fn explained(outcome: &Outcome) -> Result<(), String> {
+    let text = String::from_utf8_lossy(&outcome.stdout);
+    let long = text.lines().find(|line| line.trim_end_matches('\r').len() > 80);
+    match (outcome.status, long) {
+        (0, None) if text.contains("    ZBA         address generation") => Ok(()),
+        (_, Some(line)) => Err(format!("more than 80 columns: {line}")),
+        _ => Err("no explanation of ZBA".into()),
+    }
+}

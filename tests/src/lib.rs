@@ -18,7 +18,7 @@ pub use image::ImageCheck;
 
 /// The boot tests, in the order in which they are started.
 pub fn boots() -> Vec<BootTest> {
-    [first_light::TESTS, guest::TESTS, hwprobe::TESTS, tlb::TESTS].concat()
+    [first_light::TESTS, guest::TESTS, hwprobe::TESTS, hwprobe::COMMAND, tlb::TESTS].concat()
 }
 
 /// The long boot tests, hours on a small machine.

@@ -37,6 +37,9 @@ const ADMIN: [&str; 24] = [
     "syslogd",
 ];
 
+/// The program of `user/` that is of use outside tests, too: it is found by its name.
+pub const COMMAND: &str = "hwprobe";
+
 /// What the user wants in the root, and what init is to do there.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
@@ -81,6 +84,9 @@ pub fn assemble(workspace: &Workspace, init: &Path, wanted: &Settings, file: &Pa
     }
     for program in &wanted.programs {
         tree.copy(&program.file, format!("/tests/{}", program.name).as_bytes())?;
+        if program.name == COMMAND {
+            tree.copy(&program.file, format!("/usr/bin/{COMMAND}").as_bytes())?;
+        }
     }
     for (host, guest) in &wanted.copies {
         tree.copy(

@@ -2,7 +2,7 @@
 
 use super::tally::Tally;
 use crate::compile::{self, Program};
-use crate::root::Settings;
+use crate::root::{self, Settings};
 use crate::run::{Guest, command_line};
 use crate::say;
 use crate::setup::Tools;
@@ -30,7 +30,8 @@ pub fn run(workspace: &Workspace, tools: &Tools, kernel: &Kernel, tests: &[BootT
             return Ok(());
         }
     };
-    let uses_programs = tests.iter().any(|test| test.program.iter().any(|word| word.contains("/tests/")));
+    let uses_programs =
+        tests.iter().any(|test| test.program.iter().any(|word| word.contains("/tests/") || *word == root::COMMAND));
     let runner = Runner {
         workspace,
         tools,

@@ -4,18 +4,27 @@
 //! - [`isa`] knows the extensions: their order, what they imply and need, how device trees and `/proc/cpuinfo` write them.
 //! - [`rules`] turns words of single harts into the answer to any query, over any kind of memory: what a kernel and its vDSO
 //!   need. [`words`] makes those words.
+//! - With the feature `std` (the default), [`features`], [`probe`] and [`which`] ask the running riscv64 Linux.
+//! - [`command`] is the command `hwprobe`, for whoever can read files and make the call.
 //!
 //! The crate needs neither `std` nor an allocator, and has no unsafe code but in one file of the half that asks the
 //! running kernel.
 #![cfg_attr(not(any(test, feature = "std")), no_std)]
 #![deny(unsafe_code)]
 
+pub mod command;
 pub mod isa;
 pub mod keys;
+#[cfg(feature = "std")]
+mod linux;
+pub mod pair;
 #[cfg(any(test, feature = "reference"))]
 pub mod reference;
 pub mod rules;
 pub mod words;
+
+#[cfg(feature = "std")]
+pub use linux::{Errno, Features, Misaligned, Source, features, probe, which};
 
 /// A number as people write it: decimal, or hexadecimal behind `0x`; `-1` is the word of ones.
 pub fn number(text: &str) -> Option<u64> {
