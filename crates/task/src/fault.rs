@@ -82,7 +82,7 @@ fn out_of_memory() {
 }
 
 /// A fault inside a copy to or from user memory (`Upcalls::copy_fault`): true to try again. Locks may be held, so this
-/// never sleeps: a copy that finds no memory fails with EFAULT, after a victim was chosen.
+/// never sleeps, and chooses no victim: a copy that finds no memory fails with EFAULT.
 pub fn copy_fault(address: usize, access: Access) -> bool {
     let me = current();
     match me.mm_slot().with(|mm| mm.map_or(Outcome::Unmapped, |mm| resolve(mm, address, access))) {
