@@ -19,7 +19,7 @@ hal::kernel! {
         main: boot::main,
         secondary: boot::secondary,
         exception: task::fault::exception,
-        copy_fault: task::fault::copy_fault,
+        fault: task::fault::resolves,
         work: task::user_work,
         timer: task::timer_interrupt,
         external: devices::interrupt,

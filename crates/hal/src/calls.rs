@@ -92,10 +92,11 @@ pub struct Upcalls {
     pub main: fn(&'static crate::boot::BootInfo) -> !,
     /// Another hart is ready.
     pub secondary: fn() -> !,
-    /// An exception in user mode.
+    /// An exception in user mode, a page fault only if [`Upcalls::fault`] has not resolved it.
     pub exception: fn(&mut UserFrame, Exception),
-    /// A fault inside a user copy: true to try the access again, false to end the copy.
-    pub copy_fault: fn(usize, Access) -> bool,
+    /// A page fault, from user mode or inside a user copy: true to try the access again. False ends the copy, or leads to
+    /// [`Upcalls::exception`]. Never sleeps.
+    pub fault: fn(usize, Access) -> bool,
     /// A [`crate::task::Work`] bit is set and the task is about to return to user mode with this frame.
     pub work: fn(&mut UserFrame),
     /// The hart's timer has run out.

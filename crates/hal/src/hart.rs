@@ -85,13 +85,13 @@ impl Counters {
     }
 
     #[cfg(target_os = "none")]
-    pub(crate) fn exception(&self, exception: &crate::calls::Exception) {
-        use crate::calls::{Access, Exception};
-        match exception {
-            Exception::PageFault { access: Access::Read, .. } => self.read_faults.add(1),
-            Exception::PageFault { access: Access::Write, .. } => self.write_faults.add(1),
-            Exception::PageFault { access: Access::Execute, .. } => self.execute_faults.add(1),
-            _ => self.other_exceptions.add(1),
+    #[inline]
+    pub(crate) fn fault(&self, access: crate::calls::Access) {
+        use crate::calls::Access;
+        match access {
+            Access::Read => self.read_faults.add(1),
+            Access::Write => self.write_faults.add(1),
+            Access::Execute => self.execute_faults.add(1),
         }
     }
 }

@@ -51,7 +51,8 @@ fn signal_for(exception: Exception, pc: usize) -> Siginfo {
     }
 }
 
-#[inline]
+/// A fault that was not resolved at first sight: once more, and if it is no better then, a signal.
+#[cold]
 fn page_fault(frame: &mut UserFrame, address: usize, access: Access) {
     let me = current();
     let outcome = me.mm_slot().with(|mm| mm.map_or(Outcome::Unmapped, |mm| resolve(mm, address, access)));
@@ -81,17 +82,15 @@ fn out_of_memory() {
     let _ = wait::sleep_until(hal::time::now() + hal::time::ticks_per_second() / 100);
 }
 
-/// A fault inside a copy to or from user memory (`Upcalls::copy_fault`): true to try again. Locks may be held, so this
-/// never sleeps, and chooses no victim: a copy that finds no memory fails with EFAULT.
-pub fn copy_fault(address: usize, access: Access) -> bool {
+/// A page fault, from user mode or in a copy to or from user memory (`Upcalls::fault`): true to try again. Locks may be
+/// held by a copy, so this never sleeps, and chooses no victim: a copy that finds no memory fails with EFAULT.
+pub fn resolves(address: usize, access: Access) -> bool {
     let me = current();
-    match me.mm_slot().with(|mm| mm.map_or(Outcome::Unmapped, |mm| resolve(mm, address, access))) {
-        Outcome::Resolved => {
-            me.counts.minor_fault();
-            true
-        }
-        _ => false,
+    let resolved = me.mm_slot().with(|mm| mm.is_some_and(|mm| mm.fault(address, access).is_ok()));
+    if resolved {
+        me.counts.minor_fault();
     }
+    resolved
 }
 
 #[cfg(test)]

@@ -6,15 +6,15 @@
 #                   gp is still the user's. SIE is 0 but in windows; SUM is 1 only inside usercopy.S.
 #   At -272(tp)     the user frame (task.rs has the drawing). The fast path fills in pc, ra, sp, tp, t0-t6 and a0-a7:
 #                   the callee-saved registers and gp are still in place when the handler returns, for it preserves
-#                   them. The full path saves all 31. Both load exactly what they saved.
+#                   them; so does a page fault that is resolved. The full path saves all 31. All load what they saved.
 #   A kernel trap   saves what a call may change, sepc and sstatus below the interrupted sp, and gives back SPP, SPIE
 #                   and SUM only: the other fields are not its business (FS belongs to the task).
 #   sepc            is written at the entry of a call and not again, unless a nested trap or a switch has used it: both
 #                   leave LOCAL_RELOAD_PC in the head's second word.
 #   Return stack    every `jalr ra` has its `ret`, and no jump goes through x5: a return-address stack (unprivileged
 #                   specification, hints of jalr) stays in step with the program's own calls.
-#   LR/SC           the full path and the switch drop a reservation with a dummy sc; the fast path need not, a call
-#                   between lr and sc already makes the loop unconstrained, and nobody else ran.
+#   LR/SC           faults, the full path and the switch drop a reservation with a dummy sc; the fast path need not, a
+#                   call between lr and sc already makes the loop unconstrained, and nobody else ran.
 #
 # Touched while an exception would find the user's tp: only the head and the frame, both in the direct map, which is
 # never unmapped. Budget of the fast path: 72 instructions with getppid's handler, 5 CSR accesses, grouped.
@@ -122,14 +122,42 @@ limen_trap_entry:
 .Lfull:
     save_rest
     addi    sp, tp, -{FRAME}
+    csrr    a0, stval
+    addi    a1, t0, 8                   # scause
+    li      t1, 1 << 4 | 1 << 5 | 1 << 7
+    srl     t1, t1, t0                  # page faults, 12, 13 and 15, are tried as a call is made: with the callee-saved
+    andi    t1, t1, 1                   # registers in place. (No other cause has such low six bits.)
+    beqz    t1, .Lspill
+    call    limen_page_fault            # (address, cause) -> (address, cause, or 0 if the access can be tried again)
+    bnez    a1, .Lspill
+    ld      t1, {H_WORK}(tp)
+    bnez    t1, .Lfault_work
+.Lfault_return:
+    addi    t1, tp, {H_SCRATCH}
+    sc.d    zero, zero, (t1)            # fails, or stores a zero nobody reads: no reservation is left
+    ld      a0, {F_A0}(tp)
+    j       .Lcall_return
+.Lfault_work:
+    li      t2, {LOCAL_RELOAD_PC}
+    slli    t2, t2, 32
+    bne     t1, t2, .Lfault_work_all
+    ld      t1, {F_PC}(tp)
+    csrw    sepc, t1
+    sw      zero, {H_LOCAL}(tp)
+    j       .Lfault_return
+.Lfault_work_all:
     call    limen_spill
     mv      a0, sp                      # the frame
-    addi    a1, t0, 8                   # scause
-    csrr    a2, stval
+    call    limen_fault_work
+    j       .Lfull_return
+.Lspill:
+    call    limen_spill
+    mv      a2, a0                      # stval
+    mv      a0, sp                      # the frame
     call    limen_user_trap             # also does the work that is due on the way out
 .Lfull_return:
     addi    t1, tp, {H_SCRATCH}
-    sc.d    zero, zero, (t1)            # fails, or stores a zero nobody reads: no reservation is left
+    sc.d    zero, zero, (t1)
     ld      t1, {F_PC}(tp)
     csrw    sepc, t1
     sw      zero, {H_LOCAL}(tp)
@@ -150,50 +178,4 @@ limen_trap_entry:
     j       .Lcall_return
     .cfi_endproc
     .size   limen_trap_entry, . - limen_trap_entry
-
-# Saves what the fast path left in place: s0-s11 and gp. Changes nothing else; the caller's a and t registers live on.
-    .type   limen_spill, @function
-limen_spill:
-    .cfi_startproc
-    sd      gp, {F_GP}(tp)
-    sd      s0, {F_S0}(tp)
-    sd      s1, {F_S1}(tp)
-    sd      s2, {F_S2}(tp)
-    sd      s3, {F_S3}(tp)
-    sd      s4, {F_S4}(tp)
-    sd      s5, {F_S5}(tp)
-    sd      s6, {F_S6}(tp)
-    sd      s7, {F_S7}(tp)
-    sd      s8, {F_S8}(tp)
-    sd      s9, {F_S9}(tp)
-    sd      s10, {F_S10}(tp)
-    sd      s11, {F_S11}(tp)
-    ret
-    .cfi_endproc
-    .size   limen_spill, . - limen_spill
-
-# The table slot of a call that needs all registers: spills them and calls the handler in the second table with the
-# frame. t2 = address of the slot, from the fast path.
-    .globl  limen_full_call
-    .type   limen_full_call, @function
-limen_full_call:
-    .cfi_startproc
-    addi    sp, sp, -16
-    .cfi_def_cfa_offset 16
-    sd      ra, 8(sp)
-    .cfi_offset ra, -8
-    call    limen_spill
-    ld      t1, {H_FULL}(tp)
-    addi    t1, t1, 1
-    sd      t1, {H_FULL}(tp)
-    li      t1, {FULL_TABLE}            # distance from the first table to the second
-    add     t2, t2, t1
-    ld      t1, 0(t2)
-    addi    a0, tp, -{FRAME}
-    jalr    ra, 0(t1)                   # extern "C" fn(&mut UserFrame) -> isize
-    ld      ra, 8(sp)
-    addi    sp, sp, 16
-    ret
-    .cfi_endproc
-    .size   limen_full_call, . - limen_full_call
     .option pop

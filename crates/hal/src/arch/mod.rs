@@ -29,6 +29,7 @@ const _: () = assert!(KERNEL_TRAP_ROOM < 2048, "an immediate of addi");
 
 global_asm!(
     include_str!("entry.S"),
+    include_str!("spill.S"),
     include_str!("kernel_trap.S"),
     include_str!("switch.S"),
     F_PC = const frame(offset_of!(UserFrame, pc)),

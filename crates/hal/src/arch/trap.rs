@@ -25,6 +25,30 @@ fn head() -> &'static Head {
     unsafe { &*super::head_pointer() }
 }
 
+/// A page fault's two words, in the registers of a result as in those of the arguments.
+#[repr(C)]
+struct Fault {
+    address: usize,
+    cause: usize,
+}
+
+/// A page fault from user mode, with the callee-saved registers not in the frame yet. If the access can be tried again,
+/// the cause given back is 0; otherwise `limen_user_trap` is next.
+#[unsafe(no_mangle)]
+extern "C" fn limen_page_fault(address: usize, cause: usize) -> Fault {
+    let access = access(cause);
+    crate::hart::this().counters.fault(access);
+    let resolved = (upcalls().fault)(address, access);
+    Fault { address, cause: if resolved { 0 } else { cause } }
+}
+
+/// A page fault is resolved, and there is work to do before the program goes on; all registers are in `frame`.
+#[unsafe(no_mangle)]
+extern "C" fn limen_fault_work(frame: &mut UserFrame) {
+    frame.forget_call();
+    work(frame);
+}
+
 /// An exception or interrupt from user mode; all registers are in `frame`.
 #[unsafe(no_mangle)]
 extern "C" fn limen_user_trap(frame: &mut UserFrame, cause: usize, value: usize) {
@@ -33,24 +57,29 @@ extern "C" fn limen_user_trap(frame: &mut UserFrame, cause: usize, value: usize)
         interrupt(cause & !INTERRUPT);
     } else {
         let exception = match cause {
-            12 => page_fault(value, Access::Execute),
-            13 => page_fault(value, Access::Read),
-            15 => page_fault(value, Access::Write),
+            12 | 13 | 15 => Exception::PageFault { address: value, access: access(cause) },
             2 => Exception::IllegalInstruction(value),
             3 => Exception::Breakpoint,
             0 | 4 | 6 => Exception::Misaligned(value),
             1 | 5 | 7 => Exception::AccessFault(value),
             _ => Exception::Unknown(cause),
         };
-        crate::hart::this().counters.exception(&exception);
+        if !matches!(exception, Exception::PageFault { .. }) {
+            crate::hart::this().counters.other_exceptions.add(1);
+        }
         (upcalls().exception)(frame, exception);
     }
     work(frame);
 }
 
+/// What the access wanted that the page fault `cause` stopped.
 #[inline]
-fn page_fault(address: usize, access: Access) -> Exception {
-    Exception::PageFault { address, access }
+fn access(cause: usize) -> Access {
+    match cause {
+        12 => Access::Execute,
+        13 => Access::Read,
+        _ => Access::Write,
+    }
 }
 
 /// A system call has work to do before it returns: its result goes into the frame, which is then complete.
@@ -86,11 +115,11 @@ extern "C" fn limen_kernel_trap(frame: &mut KernelFrame, cause: usize, value: us
         return;
     }
     if let (12 | 13 | 15, Some(fixup)) = (cause, usercopy::fixup(frame.pc)) {
-        let access = if cause == 15 { Access::Write } else { Access::Read };
+        let access = access(cause);
         crate::hart::this().counters.copy_faults.add(1);
         // A kernel address here is a bug of the kernel's, not the program's: the ranges were cut.
         if value < crate::mem::layout::user_top() {
-            if !(upcalls().copy_fault)(value, access) {
+            if !(upcalls().fault)(value, access) {
                 frame.pc = fixup;
             }
             return;
