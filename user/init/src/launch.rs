@@ -1,10 +1,15 @@
-//! The program: found, started in a session of its own with the console as its terminal, awaited.
+//! The program: found, started as the foreground of the console's session, awaited.
+//!
+//! init itself leads the session, and stays: when a leader ends, Linux hangs its terminal up and drops what that has not
+//! sent yet, so that a program that led it could lose its last lines. Nobody can continue the program if the terminal
+//! stops it; but a child of init counts as orphaned, whose group no terminal stops.
 
 use crate::config::Config;
 use core::ffi::{CStr, c_char};
 use rt::io;
 use rt::process::{self, Fork};
 use rt::sys;
+use rt::uapi::signal::{SIG_BLOCK, SIG_UNBLOCK, SIGTTOU, sigmask};
 use rt::uapi::{Errno, ioctl, nr};
 
 /// Where a name without a slash is looked for.
@@ -17,6 +22,11 @@ const NOT_EXECUTABLE: u8 = 126;
 
 /// Runs the program to its end, and gives its status; whatever else ends meanwhile is reaped.
 pub fn run(config: &Config) -> u8 {
+    // SAFETY: no addresses.
+    unsafe { sys::call3(nr::SETSID, 0, 0, 0) };
+    let _ = io::ioctl_number(io::STDIN, ioctl::TIOCSCTTY, 0);
+    // A process in the background may still drain the terminal, and the program come to its foreground.
+    change_mask(SIG_BLOCK);
     let child = match process::fork() {
         Ok(Fork::Child) => become_program(config),
         Ok(Fork::Parent(child)) => child,
@@ -37,10 +47,19 @@ pub fn run(config: &Config) -> u8 {
     }
 }
 
+/// Blocks or lets through what a terminal sends to those in the background who change it.
+fn change_mask(how: u32) {
+    let set = sigmask(SIGTTOU);
+    // SAFETY: the call reads the set, of 8 bytes.
+    unsafe { sys::call6(nr::RT_SIGPROCMASK, [how as usize, (&raw const set).addr(), 0, 8, 0, 0]) };
+}
+
 fn become_program(config: &Config) -> ! {
-    // SAFETY: no addresses.
-    unsafe { sys::call3(nr::SETSID, 0, 0, 0) };
-    let _ = io::ioctl_number(io::STDIN, ioctl::TIOCSCTTY, 0);
+    let mut group = process::id();
+    let _ = process::set_group(0, 0);
+    // SAFETY: this request takes the number of a group.
+    let _ = unsafe { io::ioctl(io::STDIN, ioctl::TIOCSPGRP, &mut group) };
+    change_mask(SIG_UNBLOCK);
     let directory = config.get(b"cwd").unwrap_or(c"/");
     // SAFETY: the call reads a string ended by a zero byte.
     if let Err(error) = unsafe { sys::try3(nr::CHDIR, directory.as_ptr() as usize, 0, 0) } {
