@@ -58,6 +58,10 @@ pub struct Counters {
     pub switches: Counter,
     /// Longest time in clock ticks by which a timer interrupt came late: the longest stretch seen with interrupts off.
     pub longest_off: Counter,
+    /// Spin locks that were found taken.
+    pub lock_waits: Counter,
+    /// Clock ticks spent waiting for them.
+    pub lock_wait_ticks: Counter,
 }
 
 impl Counters {
@@ -75,6 +79,8 @@ impl Counters {
             ipis: Counter::new(),
             switches: Counter::new(),
             longest_off: Counter::new(),
+            lock_waits: Counter::new(),
+            lock_wait_ticks: Counter::new(),
         }
     }
 

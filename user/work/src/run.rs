@@ -76,7 +76,7 @@ pub fn measure(workload: &Workload, args: rt::Args) -> bool {
 
 /// Spurious page faults since boot on all harts by the kernel's own count; `None` if it does not tell.
 fn spurious_faults() -> Option<u64> {
-    let mut buffer = [0; 8192];
+    let mut buffer = [0; 16_384];
     let text = file::text(c"/proc/limen/boundary", &mut buffer).ok()?;
     let count = |line: &str| line.trim_start().strip_prefix("faults_spurious ")?.trim().parse::<u64>().ok();
     Some(text.lines().filter_map(count).sum())

@@ -75,12 +75,14 @@ impl<T: ?Sized> SpinLock<T> {
     }
 }
 
-/// Waits for the lock whose word is at `locked`, and takes it.
+/// Waits for the lock whose word is at `locked`, and takes it. Only here is anything counted: a lock that is free costs
+/// no more for it.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 #[cold]
 extern "C" fn limen_lock_wait(locked: *const AtomicU32) {
     // SAFETY: `SpinLock::lock` has the lock borrowed.
     let locked = unsafe { &*locked };
+    let since = crate::time::now();
     loop {
         while locked.load(Ordering::Relaxed) != 0 {
             // The holder may be waiting until this hart has fenced (see `mem::tlb::remote`).
@@ -88,9 +90,12 @@ extern "C" fn limen_lock_wait(locked: *const AtomicU32) {
             crate::hart::pause();
         }
         if locked.swap(1, Ordering::Acquire) == 0 {
-            return;
+            break;
         }
     }
+    let counters = &crate::hart::this().counters;
+    counters.lock_waits.add(1);
+    counters.lock_wait_ticks.add(crate::time::now() - since);
 }
 
 impl<T: ?Sized> Deref for SpinGuard<'_, T> {

@@ -70,6 +70,8 @@ fn section(
         ("interrupts_ipi", &c.ipis),
         ("switches", &c.switches),
         ("longest_off_ticks", &c.longest_off),
+        ("lock_waits", &c.lock_waits),
+        ("lock_wait_ticks", &c.lock_wait_ticks),
     ];
     for (name, counter) in rows {
         writeln!(out, "  {name} {}", counter.get())?;
@@ -105,9 +107,9 @@ mod tests {
         let fences = |reason, form| u64::from(reason == tlb::Reason::Unmap && form == tlb::Form::Asid) * 7;
         section(&mut text, 1, 4, &counters, fences).unwrap();
         let lines: Vec<_> = text.lines().collect();
-        assert_eq!(lines.len(), 14);
+        assert_eq!(lines.len(), 16);
         assert_eq!((lines[0], lines[1]), ("hart 1 id 4", "  calls_fast 12"));
-        assert_eq!((lines[11], lines[13]), ("  switches 3", "  fence_unmap_asid 7"));
+        assert_eq!((lines[11], lines[15]), ("  switches 3", "  fence_unmap_asid 7"));
     }
 
     #[test]
