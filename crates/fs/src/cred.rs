@@ -17,6 +17,7 @@ pub mod cap {
     pub const SETGID: u32 = 6;
     pub const SETUID: u32 = 7;
     pub const SETPCAP: u32 = 8;
+    pub const SYS_RAWIO: u32 = 17;
     pub const SYS_CHROOT: u32 = 18;
     pub const SYS_PTRACE: u32 = 19;
     pub const SYS_ADMIN: u32 = 21;

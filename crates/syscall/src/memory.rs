@@ -3,16 +3,18 @@
 use alloc::sync::Arc;
 use core::fmt;
 
-use fs::File;
-use hal::addr::{PAGE_SIZE, UserAddr};
+use fs::{File, cap};
+use hal::addr::{PAGE_SIZE, UserAddr, page_up};
 use hal::hart;
+use hal::mem::layout::user_top;
+use mm::space::MIN_ADDR;
 use mm::{AddressSpace, Limits, MapRequest, MappedFile, Source};
 use task::{Process, current};
 use uapi::mman::*;
 use uapi::resource::{RLIM_INFINITY, RLIMIT_AS, RLIMIT_DATA, RLIMIT_MEMLOCK, RLIMIT_STACK};
 use uapi::{Errno, Result};
 
-use crate::caller::{credentials, file};
+use crate::caller::{credentials, file, need};
 use crate::table::calls;
 
 calls! {
@@ -21,8 +23,8 @@ calls! {
         MMAP = mmap, lacks "MAP_HUGETLB";
         MUNMAP = munmap;
         MPROTECT = mprotect, lacks "PROT_GROWSDOWN";
-        MREMAP = mremap, lacks "MREMAP_DONTUNMAP";
-        MADVISE = madvise, lacks "MADV_REMOVE and advice on huge pages";
+        MREMAP = mremap;
+        MADVISE = madvise, lacks "advice on huge pages";
         MSYNC = msync;
         MINCORE = mincore;
         MLOCK = mlock, lacks "nothing is ever swapped out, so only the arguments and the limit count";
@@ -81,9 +83,13 @@ fn brk(end: usize) -> usize {
     current().mm().brk(end)
 }
 
+/// `EPERM` for an address below what a program without privilege may map, if the caller is one.
+pub(crate) fn may_map_at(addr: usize) -> Result<()> {
+    if addr < MIN_ADDR { need(cap::SYS_RAWIO) } else { Ok(()) }
+}
+
 /// mmap(2) of a file: `EACCES` when it is not open the right way, `ENODEV` when it cannot be mapped.
-fn file_source(fd: i32, prot: u32, flags: u32, offset: usize) -> Result<(Source, bool)> {
-    let file = file(fd)?;
+fn file_source(file: Arc<File>, prot: u32, flags: u32, offset: usize) -> Result<(Source, bool)> {
     let shared = matches!(flags & MAP_TYPE, MAP_SHARED | MAP_SHARED_VALIDATE);
     if file.is_path_only() {
         return Err(Errno::EBADF);
@@ -113,8 +119,25 @@ fn mmap(addr: usize, len: usize, prot: u32, flags: u32, fd: i32, offset: usize) 
         // As a system with no huge pages set aside.
         return Err(if flags & MAP_ANONYMOUS != 0 { Errno::ENOMEM } else { Errno::EINVAL });
     }
-    let (source, may_write) =
-        if flags & MAP_ANONYMOUS != 0 { (Source::Anonymous, true) } else { file_source(fd, prot, flags, offset)? };
+    let file = if flags & MAP_ANONYMOUS != 0 { None } else { Some(file(fd)?) };
+    let pages = page_up(len).ok_or(Errno::ENOMEM)?;
+    if pages == 0 {
+        return Err(Errno::EINVAL);
+    }
+    if flags & (MAP_FIXED | MAP_FIXED_NOREPLACE) != 0 && addr.is_multiple_of(PAGE_SIZE) && pages <= user_top() {
+        may_map_at(addr)?;
+    }
+    let (source, may_write) = match file {
+        None => (Source::Anonymous, true),
+        Some(file) => {
+            // What is wrong with the call comes before what is wrong with the file.
+            offset.checked_add(pages).filter(|&end| end <= isize::MAX as usize).ok_or(Errno::EOVERFLOW)?;
+            if flags & MAP_SYNC != 0 && flags & MAP_TYPE == MAP_SHARED_VALIDATE {
+                return Err(Errno::EOPNOTSUPP);
+            }
+            file_source(file, prot, flags, offset)?
+        }
+    };
     with_mm(|mm| mm.mmap(MapRequest { addr, len, prot, flags, source, may_write }))
 }
 
@@ -127,6 +150,9 @@ fn mprotect(addr: usize, len: usize, prot: u32) -> Result<()> {
 }
 
 fn mremap(old: usize, old_len: usize, new_len: usize, flags: u32, new: usize) -> Result<usize> {
+    if flags & MREMAP_FIXED != 0 && new.is_multiple_of(PAGE_SIZE) {
+        may_map_at(new)?;
+    }
     with_mm(|mm| mm.mremap(old, old_len, new_len, flags, new))
 }
 
@@ -153,10 +179,11 @@ fn may_lock(len: usize) -> Result<()> {
     Err(if limit == 0 { Errno::EPERM } else { Errno::ENOMEM })
 }
 
-/// The pages that `len` bytes at `addr` touch: the range from the first page's beginning.
+/// The pages that `len` bytes at `addr` touch: the first one's address, and their length. As in Linux, what reaches the end
+/// of all addresses is no page.
 fn whole_pages(addr: usize, len: usize) -> (usize, usize) {
     let within = addr % PAGE_SIZE;
-    (addr - within, len.saturating_add(within))
+    (addr - within, page_up(len.wrapping_add(within)).unwrap_or(0))
 }
 
 fn mlock(addr: usize, len: usize) -> Result<()> {
@@ -169,19 +196,12 @@ fn mlock2(addr: usize, len: usize, flags: u32) -> Result<()> {
     }
     let (start, len) = whole_pages(addr, len);
     may_lock(len)?;
-    with_mm(|mm| {
-        mm.check_mapped(start, len)?;
-        if flags & MLOCK_ONFAULT != 0 || len == 0 {
-            return Ok(());
-        }
-        // Locked pages are there at once; what cannot be written is at least read.
-        mm.madvise(start, len, MADV_POPULATE_WRITE).or_else(|_| mm.madvise(start, len, MADV_POPULATE_READ)).or(Ok(()))
-    })
+    with_mm(|mm| mm.lock(start, len, flags & MLOCK_ONFAULT == 0))
 }
 
 fn munlock(addr: usize, len: usize) -> Result<()> {
     let (start, len) = whole_pages(addr, len);
-    with_mm(|mm| mm.check_mapped(start, len))
+    with_mm(|mm| mm.lock(start, len, false))
 }
 
 fn mlockall(flags: u32) -> Result<()> {

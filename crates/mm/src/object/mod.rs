@@ -194,7 +194,7 @@ impl Object {
         let mut batch = FrameBatch::new();
         inner.pages.truncate(keep, &mut batch);
         drop(inner);
-        self.unmap(keep, usize::MAX);
+        self.unmap(keep, usize::MAX, true);
         drop(batch);
     }
 
@@ -231,12 +231,12 @@ impl Object {
             inner.pages.remove(first, last, &mut batch);
         }
         drop(inner);
-        self.unmap(first, last);
+        self.unmap(first, last, false);
         Ok(())
     }
 
-    /// Takes the pages `first..end` out of every area that maps them.
-    fn unmap(&self, first: usize, end: usize) {
+    /// Takes the pages `first..end` out of every area that maps them, and private `copies` of them.
+    fn unmap(&self, first: usize, end: usize, copies: bool) {
         let mut slot = 0;
         loop {
             let space = match self.inner.lock().areas.slots.get(slot) {
@@ -246,7 +246,7 @@ impl Object {
             slot += 1;
             // The object's lock is free here: the space's lock comes first, and this may be the space's last handle.
             if let Some(space) = space {
-                space.unmap_object(self, first, end);
+                space.unmap_object(self, first, end, copies);
             }
         }
     }

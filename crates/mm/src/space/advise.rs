@@ -1,4 +1,4 @@
-//! madvise(2), msync(2), mincore(2), and the checks of mlock(2).
+//! madvise(2), msync(2), mincore(2), mlock(2).
 
 use hal::addr::{PAGE_SHIFT, PAGE_SIZE, UserAddr, page_up};
 use hal::mem::layout::user_top;
@@ -6,6 +6,7 @@ use hal::user;
 use uapi::{Errno, mman};
 
 use super::area::{AreaFlags, Backing};
+use super::fault::FaultError;
 use super::{AddressSpace, Inner};
 
 /// Pages whose answers mincore copies out at a time.
@@ -24,6 +25,9 @@ impl AddressSpace {
         if addr == end {
             return Ok(());
         }
+        if advice == mman::MADV_REMOVE {
+            return self.remove(addr, end);
+        }
         self.with(|inner| match advice {
             mman::MADV_DONTNEED | mman::MADV_DONTNEED_LOCKED => inner.discard(addr, end, false),
             mman::MADV_FREE => inner.discard(addr, end, true),
@@ -34,10 +38,37 @@ impl AddressSpace {
             mman::MADV_POPULATE_READ | mman::MADV_POPULATE_WRITE => {
                 inner.populate_checked(addr, end, advice == mman::MADV_POPULATE_WRITE)
             }
-            // Punching a hole into a file behind a mapping is not supported.
-            mman::MADV_REMOVE => Err(Errno::EINVAL),
             _ => inner.covered(addr, end),
         })
+    }
+
+    /// MADV_REMOVE: makes holes in the objects behind the range, piece by piece, since an object takes its pages out of all
+    /// spaces that map it, this one too. `EINVAL`, `EACCES` (not shared, or not writable), `ENOMEM`.
+    fn remove(&self, start: usize, end: usize) -> Result<(), Errno> {
+        let (mut at, mut hole) = (start, false);
+        while at < end {
+            let piece = self.with(|inner| {
+                let area = inner.areas.get(inner.areas.first_above(at)).filter(|area| area.start < end)?;
+                let (from, to) = (area.start.max(at), area.end.min(end));
+                let bytes = (area.index_of(from) << PAGE_SHIFT, area.index_of(to) << PAGE_SHIFT);
+                let object = match &area.backing {
+                    Backing::Object(_) if !area.is_shared() || !area.flags.has(AreaFlags::MAY_WRITE) => {
+                        Err(Errno::EACCES)
+                    }
+                    Backing::Object(object) => Ok(object.clone()),
+                    _ => Err(Errno::EINVAL),
+                };
+                Some((from, to, bytes, object))
+            });
+            let Some((from, to, bytes, object)) = piece else {
+                hole = true;
+                break;
+            };
+            hole |= from > at;
+            object?.punch(bytes.0, bytes.1)?;
+            at = to;
+        }
+        if hole { Err(Errno::ENOMEM) } else { Ok(()) }
     }
 
     /// msync(2): there is no disk, so only the arguments count. `EINVAL`, `ENOMEM`.
@@ -46,14 +77,28 @@ impl AddressSpace {
         if flags & !(both | mman::MS_INVALIDATE) != 0 || flags & both == both || !addr.is_multiple_of(PAGE_SIZE) {
             return Err(Errno::EINVAL);
         }
-        self.check_mapped(addr, len)
+        // As in Linux, a length that rounds up to the end of all addresses rounds up to none.
+        let end = addr.checked_add(page_up(len).unwrap_or(0)).ok_or(Errno::ENOMEM)?;
+        self.with(|inner| inner.covered(addr, end))
     }
 
-    /// Whether every page of the range is mapped: what mlock(2) and munlock(2) answer where nothing is ever swapped
-    /// out. `ENOMEM`, `EINVAL`.
-    pub fn check_mapped(&self, addr: usize, len: usize) -> Result<(), Errno> {
-        let end = page_up(len).and_then(|len| addr.checked_add(len)).ok_or(Errno::ENOMEM)?;
-        self.with(|inner| inner.covered(addr, end))
+    /// mlock(2) and munlock(2) of whole pages, where nothing is ever swapped out: all must be mapped; if they are to be
+    /// `present`, they are made so. `EINVAL`, `ENOMEM`, `EAGAIN` (no memory for them).
+    pub fn lock(&self, addr: usize, len: usize, present: bool) -> Result<(), Errno> {
+        let end = addr.checked_add(len).ok_or(Errno::EINVAL)?;
+        self.with(|inner| {
+            inner.covered(addr, end)?;
+            if !present {
+                return Ok(());
+            }
+            inner.pieces(addr, end, |inner, from, to| {
+                let prot = inner.areas.find(from).and_then(|i| inner.areas.get(i)).map(|area| area.prot);
+                inner.populate(from, to, prot.ok_or(Errno::ENOMEM)?).map_err(|error| match error {
+                    FaultError::Oom => Errno::EAGAIN,
+                    _ => Errno::ENOMEM,
+                })
+            })
+        })
     }
 
     /// mincore(2): a byte per page at `vec`, 1 if it is in memory. `EINVAL`, `ENOMEM`, `EFAULT`.
@@ -65,18 +110,27 @@ impl AddressSpace {
             return Err(Errno::ENOMEM);
         }
         let end = addr + page_up(len).ok_or(Errno::ENOMEM)?;
+        let pages = (end - addr) / PAGE_SIZE;
+        vec.0.checked_add(pages).filter(|&end| end <= user_top()).ok_or(Errno::EFAULT)?;
         let (mut at, mut out) = (addr, vec);
         while at < end {
             let mut bytes = [0; CHUNK];
-            let count = ((end - at) / PAGE_SIZE).min(CHUNK);
-            self.with(|inner| {
-                for (i, byte) in bytes[..count].iter_mut().enumerate() {
-                    *byte = inner.in_memory(at + i * PAGE_SIZE)? as u8;
+            let wanted = ((end - at) / PAGE_SIZE).min(CHUNK);
+            // What lies before a hole is told all the same.
+            let known = self.with(|inner| {
+                let mut known = 0;
+                for byte in &mut bytes[..wanted] {
+                    let Ok(found) = inner.in_memory(at + known * PAGE_SIZE) else { break };
+                    *byte = u8::from(found);
+                    known += 1;
                 }
-                Ok::<(), Errno>(())
-            })?;
-            user::copy_out(out, &bytes[..count])?;
-            (at, out) = (at + count * PAGE_SIZE, out.add(count));
+                known
+            });
+            if known == 0 {
+                return Err(Errno::ENOMEM);
+            }
+            user::copy_out(out, &bytes[..known])?;
+            (at, out) = (at + known * PAGE_SIZE, out.add(known));
         }
         Ok(())
     }
@@ -151,7 +205,6 @@ impl Inner {
     }
 
     fn populate_checked(&mut self, start: usize, end: usize, write: bool) -> Result<(), Errno> {
-        use super::fault::FaultError;
         let access = if write { hal::calls::Access::Write } else { hal::calls::Access::Read };
         for va in (start..end).step_by(PAGE_SIZE) {
             let value = self.table.lookup(va);

@@ -10,7 +10,7 @@ use hal::mem::{frame, tlb};
 use uapi::{Errno, mman};
 
 use super::area::{AreaFlags, Backing, MAX_AREAS, MappedFile, Special, Vma};
-use super::layout::MIN_ADDR;
+use super::fault::FaultError;
 use super::{AddressSpace, Inner};
 use crate::object::Object;
 
@@ -54,7 +54,8 @@ pub(super) fn rights(prot: u32) -> Prot {
 }
 
 impl AddressSpace {
-    /// mmap(2): gives the address. `EINVAL`, `ENOMEM`, `EEXIST`, `EPERM`, `EOVERFLOW`, `EOPNOTSUPP`.
+    /// mmap(2): gives the address. Whether the caller may have an address below [`MIN_ADDR`](super::MIN_ADDR) has been
+    /// checked. `EINVAL`, `ENOMEM`, `EEXIST`, `EOVERFLOW`, `EOPNOTSUPP`.
     pub fn mmap(&self, request: MapRequest) -> Result<usize, Errno> {
         self.with(|inner| inner.mmap(request))
     }
@@ -158,7 +159,7 @@ impl Inner {
         }
         self.add(start, end, prot, bits, backing, offset, file)?;
         if flags & mman::MAP_POPULATE != 0 && flags & mman::MAP_NONBLOCK == 0 {
-            self.populate(start, end, prot);
+            let _ = self.populate(start, end, prot);
         }
         Ok(start)
     }
@@ -170,9 +171,6 @@ impl Inner {
         }
         if !addr.is_multiple_of(PAGE_SIZE) {
             return Err(Errno::EINVAL);
-        }
-        if addr < MIN_ADDR {
-            return Err(Errno::EPERM);
         }
         if flags & mman::MAP_FIXED_NOREPLACE != 0 && !self.areas.is_unmapped(addr, addr + len) {
             return Err(Errno::EEXIST);
@@ -229,23 +227,22 @@ impl Inner {
         Ok(())
     }
 
-    /// Faults the pages of `start..end` in as far as that works, for writing if they are writable.
-    pub(super) fn populate(&mut self, start: usize, end: usize, prot: Prot) {
+    /// Faults the pages of `start..end` in, for writing if they are writable; ends with the first that cannot be had.
+    pub(super) fn populate(&mut self, start: usize, end: usize, prot: Prot) -> Result<(), FaultError> {
         let access = match prot {
             p if p.writable() => Access::Write,
             p if p.readable() => Access::Read,
             p if p.executable() => Access::Execute,
-            _ => return,
+            _ => return Err(FaultError::AccErr),
         };
         for va in (start..end).step_by(PAGE_SIZE) {
             let value = self.table.lookup(va);
             if value.is_present() && (access != Access::Write || value.is_writable()) {
                 continue;
             }
-            if self.fault(va, access).is_err() {
-                return;
-            }
+            self.fault(va, access)?;
         }
+        Ok(())
     }
 
     /// Removes everything in `start..end`. `ENOMEM` if that would split an area into too many.

@@ -199,8 +199,9 @@ impl AddressSpace {
         result
     }
 
-    /// Takes pages `first..end` of `object` out of all areas: the object was truncated.
-    pub(crate) fn unmap_object(&self, object: &Object, first: usize, end: usize) {
+    /// Takes pages `first..end` of `object` out of all areas, and, if the object was truncated and not only punched, private
+    /// `copies` of them.
+    pub(crate) fn unmap_object(&self, object: &Object, first: usize, end: usize, copies: bool) {
         self.with(|inner| {
             for i in 0..inner.areas.len() {
                 let Some(area) = inner.areas.get(i) else { break };
@@ -211,7 +212,16 @@ impl AddressSpace {
                 }
                 let at = |index: usize| area.start + ((index - area.offset) << hal::addr::PAGE_SHIFT);
                 let (from, to) = (at(low), at(high));
-                inner.zap(from, to);
+                if copies || area.is_shared() {
+                    inner.zap(from, to);
+                    continue;
+                }
+                for va in (from..to).step_by(hal::addr::PAGE_SIZE) {
+                    let entry = inner.table.lookup(va);
+                    if entry.is_present() && !entry.is_private() {
+                        inner.zap(va, va + hal::addr::PAGE_SIZE);
+                    }
+                }
             }
         });
     }

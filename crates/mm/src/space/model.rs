@@ -24,8 +24,9 @@ enum Call {
     Map { space: usize, at: usize, len: usize, prot: u32, what: What },
     Unmap { space: usize, at: usize, len: usize },
     Protect { space: usize, at: usize, len: usize, prot: u32 },
-    Remap { space: usize, at: usize, len: usize, to: usize, new_len: usize },
+    Remap { space: usize, at: usize, len: usize, to: usize, new_len: usize, keep: bool },
     Discard { space: usize, at: usize, len: usize },
+    Punch { space: usize, at: usize, len: usize },
     Read { space: usize, at: usize },
     Write { space: usize, at: usize, byte: u8 },
     Fork { space: usize },
@@ -132,11 +133,12 @@ impl World {
                 assert_eq!(handle.mprotect(va(at), len * P, prot), expected);
                 pages.range_mut(at..end).for_each(|(_, page)| page.prot = prot);
             }
-            Call::Remap { space, at, len, to, new_len } => {
+            Call::Remap { space, at, len, to, new_len, keep } => {
+                let new_len = if keep { len } else { new_len };
                 let (handle, pages) = &mut self.spaces[space % count];
-                let flags = MREMAP_MAYMOVE | MREMAP_FIXED;
+                let flags = MREMAP_MAYMOVE | MREMAP_FIXED | if keep { MREMAP_DONTUNMAP } else { 0 };
                 let result = handle.mremap(va(at), len * P, new_len * P, flags, va(to));
-                assert_eq!(result, remap(pages, at, len, to, new_len).map(|()| va(to)));
+                assert_eq!(result, remap(pages, at, len, to, new_len, keep).map(|()| va(to)));
             }
             Call::Discard { space, at, len } => {
                 let (handle, pages) = &mut self.spaces[space % count];
@@ -180,6 +182,25 @@ impl World {
                         page.own = None;
                     }
                 }
+            }
+            Call::Punch { space, at, len } => {
+                let (handle, pages) = &mut self.spaces[space % count];
+                let mut expected = Ok(());
+                for i in at..at + len {
+                    match pages.get(&i) {
+                        None => expected = Err(Errno::ENOMEM),
+                        Some(Page { shared: true, source: Some((file, index)), .. }) => {
+                            if let Some(byte) = self.contents[*file].get_mut(*index) {
+                                *byte = 0;
+                            }
+                        }
+                        Some(page) => {
+                            expected = Err(if page.source.is_some() { Errno::EACCES } else { Errno::EINVAL });
+                            break;
+                        }
+                    }
+                }
+                assert_eq!(handle.madvise(va(at), len * P, MADV_REMOVE), expected);
             }
             Call::FileWrite { file, page, byte } => {
                 let old = self.files[file].size() / P;
@@ -228,11 +249,11 @@ impl World {
 }
 
 /// mremap with MREMAP_FIXED on the model.
-fn remap(pages: &mut Pages, at: usize, len: usize, to: usize, new_len: usize) -> Result<(), Errno> {
+fn remap(pages: &mut Pages, at: usize, len: usize, to: usize, new_len: usize, keep: bool) -> Result<(), Errno> {
+    let first = pages.get(&at).ok_or(Errno::EFAULT)?.clone();
     if to < at + len && at < to + new_len {
         return Err(Errno::EINVAL);
     }
-    let first = pages.get(&at).ok_or(Errno::EFAULT)?.clone();
     let moved = len.min(new_len);
     let follows = |i: usize, page: &Page| {
         page.prot == first.prot
@@ -247,6 +268,9 @@ fn remap(pages: &mut Pages, at: usize, len: usize, to: usize, new_len: usize) ->
     for i in 0..new_len {
         let source = first.source.map(|(file, index)| (file, index + i));
         let fresh = Page { source, own: None, ..first.clone() };
+        if keep {
+            pages.insert(at + i, fresh.clone());
+        }
         pages.insert(to + i, old.get(i).cloned().unwrap_or(fresh));
     }
     Ok(())
@@ -278,9 +302,10 @@ fn call() -> impl Strategy<Value = Call> {
         2 => place.clone().prop_map(|(space, at, len)| Call::Unmap { space, at, len }),
         3 => (place.clone(), prot())
             .prop_map(|((space, at, len), prot)| Call::Protect { space, at, len, prot }),
-        2 => (place.clone(), 0..PAGES - 8, 1usize..9)
-            .prop_map(|((space, at, len), to, new_len)| Call::Remap { space, at, len, to, new_len }),
-        1 => place.prop_map(|(space, at, len)| Call::Discard { space, at, len }),
+        2 => (place.clone(), 0..PAGES - 8, 1usize..9, any::<bool>())
+            .prop_map(|((space, at, len), to, new_len, keep)| Call::Remap { space, at, len, to, new_len, keep }),
+        1 => place.clone().prop_map(|(space, at, len)| Call::Discard { space, at, len }),
+        1 => place.prop_map(|(space, at, len)| Call::Punch { space, at, len }),
         6 => (0usize..4, 0..PAGES).prop_map(|(space, at)| Call::Read { space, at }),
         8 => (0usize..4, 0..PAGES, any::<u8>()).prop_map(|(space, at, byte)| Call::Write { space, at, byte }),
         2 => (0usize..4).prop_map(|space| Call::Fork { space }),

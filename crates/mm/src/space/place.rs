@@ -14,7 +14,8 @@ impl Inner {
             return None;
         }
         if hint != 0 {
-            let hint = page_down(hint.checked_add(PAGE_SIZE - 1)?).max(MIN_ADDR);
+            // One that rounds up to the end of all addresses rounds up to none.
+            let hint = page_down(hint.wrapping_add(PAGE_SIZE - 1)).max(MIN_ADDR);
             if hint <= user_top() - len && self.areas.is_free(hint, hint + len) {
                 return Some(hint);
             }
@@ -36,7 +37,7 @@ impl Inner {
         }
         loop {
             let below = i.checked_sub(1).and_then(|i| self.areas.get(i));
-            let floor = below.map_or(MIN_ADDR, |area| area.end);
+            let floor = below.map_or(MIN_ADDR, |area| area.end.max(MIN_ADDR));
             if ceiling > floor && ceiling - floor >= len {
                 (self.search_top, self.search_len) = (ceiling, len);
                 return Some(ceiling - len);

@@ -30,7 +30,10 @@ impl AddressSpace {
         self.with(|inner| {
             let mut start = addr;
             if grows != 0 {
-                let area = inner.areas.find(addr).and_then(|i| inner.areas.get(i)).ok_or(Errno::ENOMEM)?;
+                // Downwards, the first area of the range will do; nothing grows upwards.
+                let first = inner.areas.get(inner.areas.first_above(addr)).filter(|area| area.start < end);
+                let area = first.filter(|area| grows == mman::PROT_GROWSDOWN || area.start <= addr);
+                let area = area.ok_or(Errno::ENOMEM)?;
                 if grows == mman::PROT_GROWSUP || !area.flags.has(AreaFlags::GROWS_DOWN) {
                     return Err(Errno::EINVAL);
                 }

@@ -8,22 +8,25 @@ use super::area::{AreaFlags, Backing, MAX_AREAS};
 use super::{AddressSpace, Inner};
 
 impl AddressSpace {
-    /// mremap(2): gives the new address. `EINVAL` (also for MREMAP_DONTUNMAP, which is not supported), `EFAULT`,
-    /// `ENOMEM`.
+    /// mremap(2): gives the new address. Whether the caller may have an address below [`MIN_ADDR`](super::MIN_ADDR) has
+    /// been checked. `EINVAL`, `EFAULT`, `ENOMEM`.
     pub fn mremap(&self, old: usize, old_len: usize, new_len: usize, flags: u32, new: usize) -> Result<usize, Errno> {
-        let fixed = flags & mman::MREMAP_FIXED != 0;
+        let moves = flags & (mman::MREMAP_FIXED | mman::MREMAP_DONTUNMAP) != 0;
         let may_move = flags & mman::MREMAP_MAYMOVE != 0;
-        if flags & !(mman::MREMAP_FIXED | mman::MREMAP_MAYMOVE) != 0
-            || fixed && !may_move
+        if flags & !(mman::MREMAP_FIXED | mman::MREMAP_MAYMOVE | mman::MREMAP_DONTUNMAP) != 0
+            || moves && !may_move
+            || flags & mman::MREMAP_DONTUNMAP != 0 && old_len != new_len
             || !old.is_multiple_of(PAGE_SIZE)
         {
             return Err(Errno::EINVAL);
         }
-        let old_len = page_up(old_len).ok_or(Errno::EINVAL)?;
+        // As in Linux, a length that rounds up to the end of all addresses rounds up to none.
+        let old_len = page_up(old_len).unwrap_or(0);
         let new_len = page_up(new_len).filter(|&len| len != 0).ok_or(Errno::EINVAL)?;
         self.with(|inner| {
-            if fixed {
-                return inner.remap_to(old, old_len, new_len, new);
+            inner.areas.find(old).ok_or(Errno::EFAULT)?;
+            if moves {
+                return inner.remap_to(old, old_len, new_len, flags, new);
             }
             inner.remap(old, old_len, new_len, may_move)
         })
@@ -31,25 +34,33 @@ impl AddressSpace {
 }
 
 impl Inner {
-    fn remap_to(&mut self, old: usize, old_len: usize, new_len: usize, new: usize) -> Result<usize, Errno> {
+    /// Moves to the address `new`, or, without MREMAP_FIXED, to one near it.
+    fn remap_to(&mut self, old: usize, old_len: usize, new_len: usize, flags: u32, new: usize) -> Result<usize, Errno> {
         if !new.is_multiple_of(PAGE_SIZE) || new_len > user_top() || new > user_top() - new_len {
             return Err(Errno::EINVAL);
         }
         if new < old.saturating_add(old_len) && old < new + new_len {
             return Err(Errno::EINVAL);
         }
-        self.fixed(new, new_len, 0)?;
-        self.check_source(old, old_len.min(new_len))?;
-        self.unmap(new, new + new_len)?;
-        if old_len > new_len {
-            self.unmap(old + new_len, old + old_len)?;
+        if self.areas.len() + 2 >= MAX_AREAS - 3 {
+            return Err(Errno::ENOMEM);
         }
-        self.move_area(old, old_len.min(new_len), new_len, new)
+        let len = old_len.min(new_len);
+        let end = old.checked_add(old_len).filter(|&end| old_len == len || end <= user_top()).ok_or(Errno::EINVAL)?;
+        self.check_source(old, len)?;
+        let fixed = flags & mman::MREMAP_FIXED != 0;
+        if fixed {
+            self.unmap(new, new + new_len)?;
+        }
+        if old_len > new_len {
+            self.unmap(old + new_len, end)?;
+        }
+        let new = if fixed { new } else { self.place(new, new_len).ok_or(Errno::ENOMEM)? };
+        self.move_area(old, len, new_len, new, flags & mman::MREMAP_DONTUNMAP != 0)
     }
 
     fn remap(&mut self, old: usize, old_len: usize, new_len: usize, may_move: bool) -> Result<usize, Errno> {
         if old_len >= new_len {
-            self.areas.find(old).ok_or(Errno::EFAULT)?;
             if old_len > new_len {
                 let end = old.checked_add(old_len).filter(|&end| end <= user_top()).ok_or(Errno::EINVAL)?;
                 self.unmap(old + new_len, end)?;
@@ -76,7 +87,7 @@ impl Inner {
             return Err(Errno::ENOMEM);
         }
         let new = self.place(0, new_len).ok_or(Errno::ENOMEM)?;
-        self.move_area(old, old_len, new_len, new)
+        self.move_area(old, old_len, new_len, new, false)
     }
 
     /// One area must hold all of `old..old + len` (of a shared one, `len` may be 0: it is mapped a second time).
@@ -92,14 +103,15 @@ impl Inner {
         Ok(())
     }
 
-    /// Moves `old..old + len` to `new`, where `new_len` bytes are free, and lets the area go on to `new_len`.
-    fn move_area(&mut self, old: usize, len: usize, new_len: usize, new: usize) -> Result<usize, Errno> {
+    /// Moves `old..old + len` to `new`, where `new_len` bytes are free, and lets the area go on to `new_len`. `keep`: what
+    /// is left behind is not unmapped, only empty.
+    fn move_area(&mut self, old: usize, len: usize, new_len: usize, new: usize, keep: bool) -> Result<usize, Errno> {
         if self.areas.len() >= MAX_AREAS - 3 {
             return Err(Errno::ENOMEM);
         }
         let i = self.areas.find(old).ok_or(Errno::EFAULT)?;
         let Some(area) = self.areas.get(i) else { return Err(Errno::EFAULT) };
-        self.check_size(new_len - len, area.prot.writable() && !area.is_shared())?;
+        self.check_size(if keep { new_len } else { new_len - len }, area.prot.writable() && !area.is_shared())?;
         if let Backing::Special(special) = &area.backing
             && area.index_of(old) + new_len / PAGE_SIZE > special.frames.len()
         {
@@ -116,7 +128,7 @@ impl Inner {
             self.undo_move(old, new, len);
             return Err(error);
         }
-        if len != 0 {
+        if len != 0 && !keep {
             self.unmap(old, old + len)?;
         }
         // The area it was joined with may not have known pages before.

@@ -16,7 +16,7 @@ use uapi::mman::*;
 use uapi::{Errno, Result};
 
 use super::elf::{self, Image, Placement, Segment};
-use crate::memory::Mapped;
+use crate::memory::{Mapped, may_map_at};
 
 /// Pages of zeroes at the end of a segment's last page are written from this.
 static ZEROES: [u8; PAGE_SIZE] = [0; PAGE_SIZE];
@@ -125,6 +125,7 @@ fn map_segment(
     let file_end = start.checked_add(segment.filesz).ok_or_else(overflow)?;
     let end = start.checked_add(segment.memsz).and_then(page_up).ok_or_else(overflow)?;
     let first = page_down(start);
+    may_map_at(first).map_err(refused)?;
     // Where pages without a part of the file begin.
     let fresh = if segment.filesz == 0 { first } else { page_up(file_end).ok_or_else(overflow)? };
     let flags = MAP_PRIVATE | MAP_FIXED | MAP_DENYWRITE;
