@@ -12,18 +12,19 @@ mod hwprobe;
 pub mod image;
 pub mod instrument;
 pub mod lab;
+mod memory;
 mod tlb;
 
 pub use image::ImageCheck;
 
 /// The boot tests, in the order in which they are started.
 pub fn boots() -> Vec<BootTest> {
-    [first_light::TESTS, guest::TESTS, hwprobe::TESTS, hwprobe::COMMAND, tlb::TESTS].concat()
+    [first_light::TESTS, guest::TESTS, hwprobe::TESTS, hwprobe::COMMAND, tlb::TESTS, memory::TESTS].concat()
 }
 
 /// The long boot tests, hours on a small machine.
 pub fn soaks() -> Vec<BootTest> {
-    let mut soaks = [guest::SOAK, hwprobe::SOAK].concat();
+    let mut soaks = [guest::SOAK, hwprobe::SOAK, memory::SOAK].concat();
     soaks.extend(tlb::matrix());
     soaks
 }
