@@ -18,7 +18,7 @@ pub fn set_zero_block(bytes: usize) {
 ///
 /// # Safety
 /// `page` is the page-aligned address of a page that is writable and that no Rust reference points into.
-#[inline]
+#[inline(always)]
 pub unsafe fn zero(page: *mut u8) {
     #[cfg(target_os = "none")]
     {

@@ -42,21 +42,9 @@ impl<T: ?Sized> SpinLock<T> {
     #[inline]
     pub fn lock(&self) -> SpinGuard<'_, T> {
         if self.locked.swap(1, Ordering::Acquire) != 0 {
-            self.lock_contended();
+            contended(&self.locked);
         }
         SpinGuard { lock: self, _not_send: core::marker::PhantomData }
-    }
-
-    #[inline(always)]
-    fn lock_contended(&self) {
-        let locked = &raw const self.locked;
-        // SAFETY: it keeps every register but t5 and t6, and goes on here with the lock taken.
-        #[cfg(target_os = "none")]
-        unsafe {
-            core::arch::asm!("call t5, limen_lock_contended", in("t6") locked, lateout("t6") _, out("t5") _);
-        }
-        #[cfg(not(target_os = "none"))]
-        limen_lock_wait(locked);
     }
 
     /// Takes the lock if it is free.
@@ -75,19 +63,35 @@ impl<T: ?Sized> SpinLock<T> {
     }
 }
 
-/// Waits for the lock whose word is at `locked`, and takes it. Only here is anything counted: a lock that is free costs
-/// no more for it.
+/// Waits for the lock of this word, which was found taken, and takes it.
+#[inline(always)]
+pub(crate) fn contended(locked: &AtomicU32) {
+    let locked = &raw const *locked;
+    // SAFETY: it keeps every register but t5 and t6, and goes on here with the lock taken.
+    #[cfg(target_os = "none")]
+    unsafe {
+        core::arch::asm!("call t5, limen_lock_contended", in("t6") locked, lateout("t6") _, out("t5") _);
+    }
+    #[cfg(not(target_os = "none"))]
+    limen_lock_wait(locked);
+}
+
+/// Waits for the lock whose word is at `locked`, and takes it.
 #[cfg_attr(target_os = "none", unsafe(no_mangle))]
 #[cold]
 extern "C" fn limen_lock_wait(locked: *const AtomicU32) {
-    // SAFETY: `SpinLock::lock` has the lock borrowed.
-    let locked = unsafe { &*locked };
+    // SAFETY: `contended` has the word borrowed.
+    wait_for(unsafe { &*locked }, || {});
+}
+
+/// The same, with `each_turn` called while the lock is taken. Only here is anything counted: a lock that is free costs no
+/// more for it.
+pub(super) fn wait_for(locked: &AtomicU32, mut each_turn: impl FnMut()) {
     let since = crate::time::now();
     loop {
         while locked.load(Ordering::Relaxed) != 0 {
-            // The holder may be waiting until this hart has fenced (see `mem::tlb::remote`).
-            crate::mem::tlb::serve();
-            crate::hart::pause();
+            turn();
+            each_turn();
         }
         if locked.swap(1, Ordering::Acquire) == 0 {
             break;
@@ -96,6 +100,13 @@ extern "C" fn limen_lock_wait(locked: *const AtomicU32) {
     let counters = &crate::hart::this().counters;
     counters.lock_waits.add(1);
     counters.lock_wait_ticks.add(crate::time::now() - since);
+}
+
+/// A turn of a loop that waits for a lock.
+pub(super) fn turn() {
+    // The holder may be waiting until this hart has fenced (see `mem::tlb::remote`).
+    crate::mem::tlb::serve();
+    crate::hart::pause();
 }
 
 impl<T: ?Sized> Deref for SpinGuard<'_, T> {

@@ -177,7 +177,7 @@ impl Inner {
             if anonymous_only && !area.is_anonymous() {
                 return Err(Errno::EINVAL);
             }
-            if area.flags.has(AreaFlags::TOUCHED) {
+            if area.past.is_touched() {
                 inner.zap(from, to);
             }
             Ok(())
@@ -211,7 +211,7 @@ impl Inner {
             if value.is_present() && if write { value.is_writable() } else { value.prot().readable() } {
                 continue;
             }
-            self.fault(va, access).map_err(|error| match error {
+            self.fault_alone(va, access).map_err(|error| match error {
                 FaultError::AccErr => Errno::EINVAL,
                 FaultError::MapErr | FaultError::Oom => Errno::ENOMEM,
                 FaultError::Bus => Errno::EFAULT,

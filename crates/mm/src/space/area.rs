@@ -6,6 +6,7 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
+use core::sync::atomic::{AtomicU8, Ordering};
 
 use hal::addr::{PAGE_SHIFT, PAGE_SIZE};
 use hal::mem::frame::Frame;
@@ -60,21 +61,69 @@ impl AreaFlags {
     pub const DONT_FORK: u16 = 1 << 3;
     /// Empty in the child of a fork.
     pub const WIPE_ON_FORK: u16 = 1 << 4;
-    /// Some page may have been mapped; without it there is nothing to clear.
-    pub const TOUCHED: u16 = 1 << 5;
-    /// Some page may be private; without it a fork has nothing to share.
-    pub const PRIVATE_PAGES: u16 = 1 << 6;
     /// The program's first stack.
-    pub const STACK: u16 = 1 << 7;
+    pub const STACK: u16 = 1 << 5;
     /// A private part of a program's file, as its loader maps it (MAP_DENYWRITE): nobody writes to the file meanwhile.
-    pub const PROGRAM: u16 = 1 << 8;
-    /// What says something about the past and not about the area: does not hinder merging.
-    const HISTORY: u16 = Self::TOUCHED | Self::PRIVATE_PAGES;
+    pub const PROGRAM: u16 = 1 << 6;
 
     /// Whether `bit` is set.
     #[inline]
     pub fn has(self, bit: u16) -> bool {
         self.0 & bit != 0
+    }
+}
+
+/// What has happened to an area: says nothing about what it is, so it does not hinder merging. Faults on several harts
+/// note it at once.
+#[derive(Default)]
+pub struct Past(AtomicU8);
+
+impl Past {
+    /// Some page may have been mapped; without it there is nothing to clear.
+    const TOUCHED: u8 = 1 << 0;
+    /// Some page may be private; without it a fork has nothing to share.
+    const PRIVATE: u8 = 1 << 1;
+
+    /// A page is about to be mapped.
+    #[inline]
+    pub fn touch(&self) {
+        self.note(Self::TOUCHED);
+    }
+
+    /// A private page is about to be mapped.
+    #[inline]
+    pub fn touch_private(&self) {
+        self.note(Self::TOUCHED | Self::PRIVATE);
+    }
+
+    #[inline]
+    fn note(&self, bits: u8) {
+        if self.0.load(Ordering::Relaxed) & bits != bits {
+            self.0.fetch_or(bits, Ordering::Relaxed);
+        }
+    }
+
+    /// What happened to `other` happened to this one too.
+    pub fn join(&self, other: &Self) {
+        self.note(other.0.load(Ordering::Relaxed));
+    }
+
+    /// See [`Past::TOUCHED`].
+    #[inline]
+    pub fn is_touched(&self) -> bool {
+        self.0.load(Ordering::Relaxed) & Self::TOUCHED != 0
+    }
+
+    /// See [`Past::PRIVATE`].
+    #[inline]
+    pub fn has_private(&self) -> bool {
+        self.0.load(Ordering::Relaxed) & Self::PRIVATE != 0
+    }
+}
+
+impl Clone for Past {
+    fn clone(&self) -> Self {
+        Self(AtomicU8::new(self.0.load(Ordering::Relaxed)))
     }
 }
 
@@ -90,7 +139,11 @@ pub struct Vma {
     pub slot: u32,
     pub prot: Prot,
     pub flags: AreaFlags,
+    pub past: Past,
 }
+
+// A power of two, so that indexing a list of them is a shift.
+const _: () = assert!(size_of::<Vma>() == 64);
 
 impl Vma {
     #[inline]
@@ -124,7 +177,7 @@ impl Vma {
     pub fn merges_with(&self, next: &Vma) -> bool {
         self.end == next.start
             && self.prot == next.prot
-            && (self.flags.0 ^ next.flags.0) & !AreaFlags::HISTORY == 0
+            && self.flags == next.flags
             && !self.flags.has(AreaFlags::GROWS_DOWN)
             && match (&self.backing, &next.backing) {
                 (Backing::Anonymous, Backing::Anonymous) => true,
@@ -176,18 +229,29 @@ impl AreaList {
     /// Index of the area that contains `addr`.
     #[inline]
     pub fn find(&mut self, addr: usize) -> Option<usize> {
-        if let Some(area) = self.list.get(self.last)
+        let mut last = self.last;
+        let found = self.find_near(&mut last, addr);
+        self.last = last;
+        found
+    }
+
+    /// The same for several who look at once: `last` is where the caller found something before, and now.
+    #[inline]
+    pub fn find_near(&self, last: &mut usize, addr: usize) -> Option<usize> {
+        if let Some(area) = self.list.get(*last)
             && area.start <= addr
             && addr < area.end
         {
-            return Some(self.last);
+            return Some(*last);
         }
+        *last = self.search(addr)?;
+        Some(*last)
+    }
+
+    #[inline(never)]
+    fn search(&self, addr: usize) -> Option<usize> {
         let i = self.first_above(addr);
-        if self.list.get(i)?.start > addr {
-            return None;
-        }
-        self.last = i;
-        Some(i)
+        if self.list.get(i)?.start > addr { None } else { Some(i) }
     }
 
     /// Index of the first area that ends above `addr`: the one that contains it or the next one.

@@ -13,16 +13,20 @@
 //! | read-only, private page, no other owner | write | the page is writable again |
 //! | read-only, anything else | write | a private copy |
 //! | allows the access | any | a stale translation: fenced and tried again |
+//!
+//! Faults on several harts run side by side here. A new entry is made only if there is none by then (who was late drops
+//! its page), and one that is there changes under the lock of its leaf table. Whatever takes memory away from a program
+//! has the space to itself, so that no area, table or object vanishes in the middle.
 
-use alloc::sync::Arc;
+use core::mem::take;
 
 use hal::addr::{PAGE_SIZE, page_down};
 use hal::calls::Access;
 use hal::mem::frame::{self, Frame, Kind};
-use hal::mem::pgtable::{Prot, PteVal};
+use hal::mem::pgtable::{Prot, PteVal, SharedPte};
 
 use super::area::{AreaFlags, Backing, STACK_GAP, Special, Vma};
-use super::{AddressSpace, Inner};
+use super::{AddressSpace, Inner, Local};
 use crate::object::{Object, PageError};
 
 /// Bytes around a fault in which pages that a file has in memory are mapped along.
@@ -67,125 +71,164 @@ impl AddressSpace {
     /// Resolves a fault at `addr`, so that the access can be tried again.
     #[inline]
     pub fn fault(&self, addr: usize, access: Access) -> Result<(), FaultError> {
-        self.inner.lock().fault(addr, access)
+        let mut guard = self.inner.read();
+        let (inner, local) = guard.parts();
+        match inner.fault(local, addr, access) {
+            Err(FaultError::MapErr) => {
+                drop(guard);
+                self.fault_below_stack(addr, access)
+            }
+            result => result,
+        }
+    }
+
+    /// A fault where nothing is mapped; a stack may grow that far.
+    #[cold]
+    #[inline(never)]
+    fn fault_below_stack(&self, addr: usize, access: Access) -> Result<(), FaultError> {
+        self.alone().fault_alone(addr, access)
     }
 }
 
 impl Inner {
-    #[inline]
-    pub(super) fn fault(&mut self, addr: usize, access: Access) -> Result<(), FaultError> {
-        let i = match self.areas.find(addr) {
-            Some(i) => i,
-            None => self.grow_stack(addr)?,
-        };
-        let Some(area) = self.areas.get_mut(i) else { return Err(FaultError::MapErr) };
+    /// Resolves a fault for one who has the space to himself, and lets a stack grow for it.
+    pub(super) fn fault_alone(&mut self, addr: usize, access: Access) -> Result<(), FaultError> {
+        if self.areas.find(addr).is_none() {
+            self.grow_stack(addr)?;
+        }
+        let mut local = take(&mut self.local);
+        let result = self.fault(&mut local, addr, access);
+        self.mapped.add(take(&mut local.mapped));
+        self.local = local;
+        result
+    }
+
+    #[inline(always)]
+    fn fault(&self, local: &mut Local, addr: usize, access: Access) -> Result<(), FaultError> {
+        let i = self.areas.find_near(&mut local.area, addr).ok_or(FaultError::MapErr)?;
+        let Some(area) = self.areas.get(i) else { return Err(FaultError::MapErr) };
         if !allows(area.prot, access) {
             return Err(FaultError::AccErr);
         }
         let va = page_down(addr);
-        area.flags.0 |= AreaFlags::TOUCHED;
-        let entry = self.table.entry(va).map_err(|_| FaultError::Oom)?;
-        let value = entry.load();
-        if access == Access::Write && area.is_anonymous() && !value.is_present() {
-            let frame = Frame::alloc_zeroed(Kind::Anonymous).ok_or(FaultError::Oom)?;
-            frame.set_owner(self.id as usize, va);
-            entry.install(frame, area.prot, true);
-            area.flags.0 |= AreaFlags::PRIVATE_PAGES;
-            self.private += 1;
-            return Ok(());
+        let entry = self.table.entry_shared(&mut local.cursor, va).map_err(|_| FaultError::Oom)?;
+        if entry.load().is_present() {
+            return self.fault_present(area, local, va, access);
         }
-        self.fault_rest(i, va, access, value)
+        if access != Access::Write || !area.is_anonymous() {
+            return self.fault_absent(area, local, va, access);
+        }
+        let frame = Frame::alloc_zeroed(Kind::Anonymous).ok_or(FaultError::Oom)?;
+        self.install_private(area, local, va, &entry, frame);
+        Ok(())
     }
 
     #[inline(never)]
-    fn fault_rest(&mut self, i: usize, va: usize, access: Access, value: PteVal) -> Result<(), FaultError> {
-        if value.is_present() {
-            return self.fault_present(i, va, access, value);
-        }
-        let Some(area) = self.areas.get(i) else { return Err(FaultError::MapErr) };
+    fn fault_absent(&self, area: &Vma, local: &mut Local, va: usize, access: Access) -> Result<(), FaultError> {
+        let entry = self.table.entry_shared(&mut local.cursor, va).map_err(|_| FaultError::Oom)?;
+        area.past.touch();
         match &area.backing {
             Backing::Anonymous => {
                 let zero = frame::zero_page().ok_or(FaultError::Oom)?;
-                self.table.entry(va).map_err(|_| FaultError::Oom)?.install_borrowed(&zero, area.prot);
+                entry.install_borrowed(&zero, area.prot);
                 Ok(())
             }
-            Backing::Object(object) => {
-                let object = object.clone();
-                self.fault_object(i, va, access, &object)
-            }
-            Backing::Special(special) => {
-                let special = special.clone();
-                self.fault_special(i, va, access, &special)
-            }
+            Backing::Object(object) => self.fault_object(area, local, va, access, object, &entry),
+            Backing::Special(special) => self.fault_special(area, local, va, access, special, &entry),
         }
     }
 
-    fn fault_object(&mut self, i: usize, va: usize, access: Access, object: &Arc<Object>) -> Result<(), FaultError> {
-        let Some(area) = self.areas.get_mut(i) else { return Err(FaultError::MapErr) };
+    fn fault_object(
+        &self,
+        area: &Vma,
+        local: &mut Local,
+        va: usize,
+        access: Access,
+        object: &Object,
+        entry: &SharedPte<'_>,
+    ) -> Result<(), FaultError> {
         let page = object.page(area.index_of(va))?;
         // A program's data, which is read first, by whoever relocates it, is mostly written to soon. Copying at once spares a
         // second fault, and the fence that another page in the place of a mapped one owes.
         let soon = area.flags.has(AreaFlags::PROGRAM) && area.prot.writable() && area.pages() <= COPIED_AT_ONCE;
         if !area.is_shared() && (access == Access::Write || soon) {
-            return self.install_copy(i, va, &page);
+            return self.install_copy(area, local, va, &page, entry);
         }
         let prot = if area.is_shared() { area.prot } else { area.prot.without_write() };
-        let entry = self.table.entry(va).map_err(|_| FaultError::Oom)?;
-        entry.install(page, prot, false);
-        self.shared += 1;
+        local.mapped.count_shared(entry.install(page, prot, false));
         if access != Access::Write {
             let low = (va & !(AROUND - 1)).max(area.start);
             let high = ((va & !(AROUND - 1)) + AROUND).min(area.end);
-            let (first, mapped) = (area.index_of(low), &mut self.shared);
-            let table = &self.table;
+            let first = area.index_of(low);
             object.cached_pages(first, first + (high - low) / PAGE_SIZE, |index, frame| {
-                // The window is aligned, so its entries are all in the table that was just used.
-                if let Some(entry) = table.find(low + (index - first) * PAGE_SIZE)
+                // The window is aligned, so its entries are all in the table that was just used: it is not made now.
+                if let Ok(entry) = self.table.entry_shared(&mut local.cursor, low + (index - first) * PAGE_SIZE)
                     && !entry.load().is_present()
                 {
-                    entry.install(frame.clone(), prot, false);
-                    *mapped += 1;
+                    local.mapped.count_shared(entry.install(frame.clone(), prot, false));
                 }
             });
         }
         Ok(())
     }
 
-    fn fault_special(&mut self, i: usize, va: usize, access: Access, special: &Special) -> Result<(), FaultError> {
-        let Some(area) = self.areas.get(i) else { return Err(FaultError::MapErr) };
+    fn fault_special(
+        &self,
+        area: &Vma,
+        local: &mut Local,
+        va: usize,
+        access: Access,
+        special: &Special,
+        entry: &SharedPte<'_>,
+    ) -> Result<(), FaultError> {
         let page = special.frames.get(area.index_of(va)).ok_or(FaultError::Bus)?;
         if access == Access::Write {
-            return self.install_copy(i, va, page);
+            return self.install_copy(area, local, va, page, entry);
         }
         let prot = area.prot.without_write();
-        let entry = self.table.entry(va).map_err(|_| FaultError::Oom)?;
         if page.kind() == Kind::Reserved {
             entry.install_borrowed(page, prot);
         } else {
-            entry.install(page.clone(), prot, false);
-            self.shared += 1;
+            local.mapped.count_shared(entry.install(page.clone(), prot, false));
         }
         Ok(())
     }
 
     /// Maps a private copy of `page` where nothing is mapped.
-    fn install_copy(&mut self, i: usize, va: usize, page: &Frame) -> Result<(), FaultError> {
-        let Some(area) = self.areas.get_mut(i) else { return Err(FaultError::MapErr) };
+    fn install_copy(
+        &self,
+        area: &Vma,
+        local: &mut Local,
+        va: usize,
+        page: &Frame,
+        entry: &SharedPte<'_>,
+    ) -> Result<(), FaultError> {
         let copy = Frame::alloc_copy(Kind::Anonymous, page).ok_or(FaultError::Oom)?;
-        copy.set_owner(self.id as usize, va);
-        self.table.entry(va).map_err(|_| FaultError::Oom)?.install(copy, area.prot, true);
-        area.flags.0 |= AreaFlags::PRIVATE_PAGES;
-        self.private += 1;
+        self.install_private(area, local, va, entry, copy);
         Ok(())
     }
 
-    fn fault_present(&mut self, i: usize, va: usize, access: Access, value: PteVal) -> Result<(), FaultError> {
-        if allows(value.prot(), access) {
+    /// Maps `frame` where nothing is mapped, unless another hart was faster.
+    #[inline(always)]
+    fn install_private(&self, area: &Vma, local: &mut Local, va: usize, entry: &SharedPte<'_>, frame: Frame) {
+        frame.set_owner(self.id as usize, va);
+        area.past.touch_private();
+        local.mapped.count_private(entry.install(frame, area.prot, true));
+    }
+
+    #[inline(never)]
+    fn fault_present(&self, area: &Vma, local: &mut Local, va: usize, access: Access) -> Result<(), FaultError> {
+        let entry = self.table.entry_shared(&mut local.cursor, va).map_err(|_| FaultError::Oom)?;
+        if allows(entry.load().prot(), access) {
             self.table.space().spurious(va);
             return Ok(());
         }
-        let Some(area) = self.areas.get_mut(i) else { return Err(FaultError::MapErr) };
-        let Some(entry) = self.table.find(va) else { return Err(FaultError::MapErr) };
+        let entry = &entry.lock();
+        let value = entry.load();
+        if allows(value.prot(), access) {
+            // Another hart was faster; this one has what it found before the lock from then.
+            return Ok(());
+        }
         if access != Access::Write {
             entry.widen(own_rights(area, value));
             return Ok(());
@@ -202,18 +245,18 @@ impl Inner {
         };
         let copy = copy.ok_or(FaultError::Oom)?;
         copy.set_owner(self.id as usize, va);
-        let prot = area.prot;
-        area.flags.0 |= AreaFlags::PRIVATE_PAGES;
+        area.past.touch_private();
         if !value.is_private() {
-            self.private += 1;
-            self.shared -= !value.is_borrowed() as usize;
+            local.mapped.count_private(true);
+            local.mapped.shared = local.mapped.shared.wrapping_sub(!value.is_borrowed() as usize);
         }
-        self.table.replace(va, copy, prot, true).map_err(|_| FaultError::MapErr)
+        entry.replace(copy, area.prot, true);
+        Ok(())
     }
 
     /// A fault outside all areas: if a stack lies above, and may grow that far, it does.
     #[cold]
-    fn grow_stack(&mut self, addr: usize) -> Result<usize, FaultError> {
+    fn grow_stack(&mut self, addr: usize) -> Result<(), FaultError> {
         let i = self.areas.first_above(addr);
         let below = i.checked_sub(1).and_then(|i| self.areas.get(i)).map(|area| (area.end, area.prot));
         let Some(area) = self.areas.get_mut(i) else { return Err(FaultError::MapErr) };
@@ -236,7 +279,7 @@ impl Inner {
         }
         area.start = start;
         self.total += more;
-        Ok(i)
+        Ok(())
     }
 }
 

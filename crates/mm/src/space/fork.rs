@@ -8,16 +8,16 @@ use alloc::sync::Arc;
 
 use uapi::Errno;
 
-use super::area::{AreaFlags, Vma};
+use super::area::{AreaFlags, Past, Vma};
 use super::{AddressSpace, Inner};
 
 impl AddressSpace {
     /// A copy for a child process. `ENOMEM`.
     pub fn fork(&self) -> Result<Arc<Self>, Errno> {
-        let mut parent = self.inner.lock();
+        let mut parent = self.alone();
         let child = Self::new(parent.layout, parent.limits)?;
         let mut protected = 0;
-        let result = parent.copy_to(&mut child.inner.lock(), &mut protected);
+        let result = parent.copy_to(&mut child.alone(), &mut protected);
         if protected != 0 {
             parent.table.fork_done();
         }
@@ -37,8 +37,7 @@ impl Inner {
                 continue;
             }
             let wiped = area.flags.has(AreaFlags::WIPE_ON_FORK);
-            let share = area.flags.has(AreaFlags::PRIVATE_PAGES) && !wiped;
-            let past = AreaFlags::TOUCHED | AreaFlags::PRIVATE_PAGES;
+            let share = area.past.has_private() && !wiped;
             let mut copy = Vma {
                 start: area.start,
                 end: area.end,
@@ -47,7 +46,8 @@ impl Inner {
                 file: area.file.clone(),
                 slot: 0,
                 prot: area.prot,
-                flags: AreaFlags(if share { area.flags.0 } else { area.flags.0 & !past }),
+                flags: area.flags,
+                past: if share { area.past.clone() } else { Past::default() },
             };
             child.register(&mut copy)?;
             child.total += copy.pages();
@@ -59,7 +59,7 @@ impl Inner {
                     *protected += 1;
                     Errno::ENOMEM
                 })?;
-                child.private += shared.pages;
+                child.mapped.private += shared.pages;
                 *protected += shared.protected;
             }
         }

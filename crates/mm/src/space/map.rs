@@ -9,7 +9,7 @@ use hal::mem::pgtable::{PageTable, Prot};
 use hal::mem::{frame, tlb};
 use uapi::{Errno, mman};
 
-use super::area::{AreaFlags, Backing, MAX_AREAS, MappedFile, Special, Vma};
+use super::area::{AreaFlags, Backing, MAX_AREAS, MappedFile, Past, Special, Vma};
 use super::fault::FaultError;
 use super::{AddressSpace, Inner};
 use crate::object::Object;
@@ -200,7 +200,8 @@ impl Inner {
         offset: usize,
         file: Option<Arc<dyn MappedFile>>,
     ) -> Result<(), Errno> {
-        let mut area = Vma { start, end, backing, offset, file, slot: 0, prot, flags: AreaFlags(flags) };
+        let mut area =
+            Vma { start, end, backing, offset, file, slot: 0, prot, flags: AreaFlags(flags), past: Past::default() };
         let pages = area.pages();
         let i = self.areas.first_above(start);
         // The most common case, more anonymous memory beside such memory, makes no new area.
@@ -240,7 +241,7 @@ impl Inner {
             if value.is_present() && (access != Access::Write || value.is_writable()) {
                 continue;
             }
-            self.fault(va, access)?;
+            self.fault_alone(va, access)?;
         }
         Ok(())
     }
@@ -254,7 +255,7 @@ impl Inner {
         let mut touched = false;
         let (mut low, mut high) = (end, start);
         while let Some(area) = self.areas.get(j).filter(|area| area.start < end) {
-            touched |= area.flags.has(AreaFlags::TOUCHED);
+            touched |= area.past.is_touched();
             (low, high) = (low.min(area.start), area.end);
             self.total -= area.pages();
             j += 1;
@@ -268,9 +269,8 @@ impl Inner {
         let space = self.table.space().clone();
         let mut gather = PageTable::gather(&space, tlb::Reason::Unmap);
         if touched {
-            let (all, private) = self.table.clear(low, high, &mut gather);
-            self.private -= private;
-            self.shared -= all - private;
+            let cleared = self.table.clear(low, high, &mut gather);
+            self.mapped.less(cleared);
         }
         let (floor, ceiling) = self.gap_around(low, high);
         // A table can be free only if all that it serves lies in the gap. The area need not have been touched: a

@@ -1,7 +1,9 @@
 //! Address spaces.
 //!
 //! [`AddressSpace`] is the handle that a program's threads share; everything changeable is in [`Inner`], behind one
-//! spin lock. The calls of mmap(2) and its family are in files of their own; [`fault`] is the hot path.
+//! lock. Faults, the hot path ([`fault`]), only read what it covers, so threads on several harts resolve theirs side by
+//! side; what they change are entries of the page table, by rules of its own, and counts that each hart has apart. The calls
+//! of mmap(2) and its family, in files of their own, have everything to themselves.
 //!
 //! Areas that are removed may hold a program's last reference to a file or an object. They are put aside (`dead`) and
 //! dropped after the lock is free, since closing a file is nobody's business under this lock.
@@ -21,16 +23,17 @@ mod remap;
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 use core::mem::take;
+use core::ops::{Deref, DerefMut};
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use hal::mem::heap::try_arc;
 use hal::mem::layout::user_top;
-use hal::mem::pgtable::PageTable;
+use hal::mem::pgtable::{Cursor, PageTable};
 use hal::mem::tlb;
-use hal::sync::SpinLock;
+use hal::sync::{Parts, ReadersLock, WriteGuard};
 use uapi::Errno;
 
-use area::{AreaFlags, AreaList, Backing, Vma};
+use area::{AreaList, Backing, Vma};
 pub use area::{MAX_AREAS, MappedFile, Special};
 pub use fault::FaultError;
 pub use layout::{Layout, MIN_ADDR};
@@ -82,7 +85,27 @@ pub struct Program {
 pub struct AddressSpace {
     id: u64,
     space: Arc<tlb::Space>,
-    inner: SpinLock<Inner>,
+    inner: ReadersLock<Inner, Local>,
+}
+
+/// What each hart has for its faults.
+#[derive(Default)]
+struct Local {
+    /// Where the last area was found.
+    area: usize,
+    /// Where the last entry was found.
+    cursor: Cursor,
+    /// What the hart's faults have mapped since somebody last wrote.
+    mapped: Mapped,
+}
+
+/// Numbers of mapped pages. A hart's share may be below zero, hence all sums wrap.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+struct Mapped {
+    /// Files' and objects' own; the page of zeroes is not counted.
+    shared: usize,
+    /// Private ones.
+    private: usize,
 }
 
 /// What the lock covers.
@@ -97,11 +120,11 @@ struct Inner {
     brk: usize,
     /// Pages of all areas.
     total: usize,
-    /// Mapped pages, the page of zeroes not counted: files' and objects' own.
-    shared: usize,
-    /// Mapped pages that are private.
-    private: usize,
-    /// The most `shared` and `private` ever were together, as far as calls other than faults looked.
+    /// Mapped pages.
+    mapped: Mapped,
+    /// What one who has the space to himself uses for faults.
+    local: Local,
+    /// The most pages that were ever mapped, as far as calls other than faults looked.
     peak: usize,
     /// No gap of `search_len` bytes or more lies between here and `mmap_base`.
     search_top: usize,
@@ -115,6 +138,7 @@ impl AddressSpace {
     /// An empty address space. `ENOMEM`.
     pub fn new(layout: Layout, limits: Limits) -> Result<Arc<Self>, Errno> {
         let table = PageTable::new().ok_or(Errno::ENOMEM)?;
+        let parts = Parts::new().ok_or(Errno::ENOMEM)?;
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
         let inner = Inner {
             areas: AreaList::new(),
@@ -125,8 +149,8 @@ impl AddressSpace {
             brk_start: 0,
             brk: 0,
             total: 0,
-            shared: 0,
-            private: 0,
+            mapped: Mapped::default(),
+            local: Local::default(),
             peak: 0,
             search_top: layout.mmap_base,
             search_len: usize::MAX,
@@ -135,8 +159,8 @@ impl AddressSpace {
             table,
         };
         let space = inner.table.space().clone();
-        let this = try_arc(Self { id, space, inner: SpinLock::new(inner) }).map_err(|_| Errno::ENOMEM)?;
-        this.inner.lock().me = Arc::downgrade(&this);
+        let this = try_arc(Self { id, space, inner: ReadersLock::new(inner, parts) }).map_err(|_| Errno::ENOMEM)?;
+        this.alone().me = Arc::downgrade(&this);
         Ok(this)
     }
 
@@ -170,32 +194,44 @@ impl AddressSpace {
 
     /// The addresses drawn at exec.
     pub fn layout(&self) -> Layout {
-        self.inner.lock().layout
+        self.alone().layout
     }
 
     /// What [`AddressSpace::set_program`] noted, in this space or the one it was forked from.
     pub fn program(&self) -> Program {
-        self.inner.lock().program
+        self.alone().program
     }
 
     /// Notes where exec put things.
     pub fn set_program(&self, program: Program) {
-        self.inner.lock().program = program;
+        self.alone().program = program;
     }
 
     /// Changes the limits (setrlimit(2)).
     pub fn set_limits(&self, limits: Limits) {
-        self.inner.lock().limits = limits;
+        self.alone().limits = limits;
+    }
+
+    /// Everything, for the caller alone.
+    fn alone(&self) -> Exclusive<'_> {
+        let mut guard = self.inner.write();
+        let (inner, locals) = guard.parts();
+        for local in locals {
+            inner.mapped.add(take(&mut local.mapped));
+        }
+        Exclusive(guard)
     }
 
     /// Runs `f` under the lock, and drops what it removed after the lock is free.
     fn with<R>(&self, f: impl FnOnce(&mut Inner) -> R) -> R {
-        let mut inner = self.inner.lock();
+        let mut inner = self.alone();
+        inner.peak = inner.peak.max(inner.mapped.total());
         let result = f(&mut inner);
-        inner.peak = inner.peak.max(inner.shared + inner.private);
-        let dead = take(&mut inner.dead);
-        drop(inner);
-        drop(dead);
+        if !inner.dead.is_empty() {
+            let dead = take(&mut inner.dead);
+            drop(inner);
+            drop(dead);
+        }
         result
     }
 
@@ -224,6 +260,56 @@ impl AddressSpace {
                 }
             }
         });
+    }
+}
+
+/// The lock, held, with all counts in [`Inner`].
+struct Exclusive<'a>(WriteGuard<'a, Inner, Local>);
+
+impl Deref for Exclusive<'_> {
+    type Target = Inner;
+    #[inline]
+    fn deref(&self) -> &Inner {
+        &self.0
+    }
+}
+
+impl DerefMut for Exclusive<'_> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Inner {
+        &mut self.0
+    }
+}
+
+impl Mapped {
+    #[inline]
+    fn total(self) -> usize {
+        self.shared + self.private
+    }
+
+    #[inline]
+    fn add(&mut self, more: Self) {
+        self.shared = self.shared.wrapping_add(more.shared);
+        self.private = self.private.wrapping_add(more.private);
+    }
+
+    /// A file's or object's page more, if `yes`.
+    #[inline]
+    fn count_shared(&mut self, yes: bool) {
+        self.shared = self.shared.wrapping_add(yes as usize);
+    }
+
+    /// A private page more, if `yes`.
+    #[inline]
+    fn count_private(&mut self, yes: bool) {
+        self.private = self.private.wrapping_add(yes as usize);
+    }
+
+    /// `all` pages fewer, of which `private` were private.
+    #[inline]
+    fn less(&mut self, (all, private): (usize, usize)) {
+        self.private -= private;
+        self.shared -= all - private;
     }
 }
 
@@ -266,6 +352,7 @@ impl Inner {
             slot: 0,
             prot: area.prot,
             flags: area.flags,
+            past: area.past.clone(),
         };
         self.register(&mut upper)?;
         if let Some(area) = self.areas.get_mut(i) {
@@ -289,7 +376,7 @@ impl Inner {
             let next = self.areas.remove(i + 1);
             if let Some(area) = self.areas.get_mut(i) {
                 area.end = next.end;
-                area.flags.0 |= next.flags.0;
+                area.past.join(&next.past);
             }
             Self::bury(&mut self.dead, next);
         }
@@ -299,9 +386,8 @@ impl Inner {
     fn zap(&mut self, start: usize, end: usize) {
         let space = self.table.space().clone();
         let mut gather = PageTable::gather(&space, tlb::Reason::Unmap);
-        let (all, private) = self.table.clear(start, end, &mut gather);
-        self.private -= private;
-        self.shared -= all - private;
+        let cleared = self.table.clear(start, end, &mut gather);
+        self.mapped.less(cleared);
     }
 
     /// The unused stretch around `start..end`, in which page tables serve nobody.
@@ -318,7 +404,7 @@ impl Drop for AddressSpace {
         let inner = self.inner.get_mut();
         let Inner { areas, table, .. } = inner;
         table.tear_down(|table, gather| {
-            for area in areas.iter().filter(|area| area.flags.has(AreaFlags::TOUCHED)) {
+            for area in areas.iter().filter(|area| area.past.is_touched()) {
                 table.clear(area.start, area.end, gather);
             }
             // Page tables of areas that lie close together are freed in one go. What is below has been freed already,

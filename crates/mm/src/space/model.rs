@@ -11,7 +11,6 @@ use hal::user::{InBuf, OutBuf};
 use proptest::prelude::*;
 use uapi::mman::*;
 
-use super::area::AreaFlags;
 use super::*;
 
 /// The pages that the calls touch: around a border of large tables.
@@ -224,23 +223,24 @@ impl World {
     /// Everything that can be checked without changing what is checked.
     fn check(&self) {
         for (handle, pages) in &self.spaces {
-            let inner = handle.inner.lock();
-            let mapped = inner.areas.iter().flat_map(|a| (a.start..a.end).step_by(P)).collect::<Vec<_>>();
+            let mut inner = handle.alone();
+            let Inner { areas, table, mapped: counted, total, .. } = &mut *inner;
+            let mapped = areas.iter().flat_map(|a| (a.start..a.end).step_by(P)).collect::<Vec<_>>();
             assert_eq!(mapped, pages.keys().map(|&i| va(i)).collect::<Vec<_>>());
-            assert_eq!(inner.total, pages.len());
+            assert_eq!(*total, pages.len());
             let (mut shared, mut private) = (0, 0);
-            inner.table.walk_range(0, user_top(), |at, entry| {
+            table.walk_range(0, user_top(), |at, entry| {
                 let (value, page) = (entry.load(), &pages[&((at - BASE) / P)]);
-                let area = inner.areas.iter().find(|a| a.start <= at && at < a.end).unwrap();
-                assert!(area.flags.has(AreaFlags::TOUCHED));
-                assert!(!value.is_private() || area.flags.has(AreaFlags::PRIVATE_PAGES));
+                let area = areas.iter().find(|a| a.start <= at && at < a.end).unwrap();
+                assert!(area.past.is_touched());
+                assert!(!value.is_private() || area.past.has_private());
                 assert!(area.prot.contains(value.prot()));
                 assert_eq!(value.is_private(), page.own.is_some());
                 assert!(!value.is_writable() || page.shared || entry.is_sole_owner());
                 shared += (!value.is_private() && !value.is_borrowed()) as usize;
                 private += value.is_private() as usize;
             });
-            assert_eq!((inner.shared, inner.private), (shared, private));
+            assert_eq!(*counted, Mapped { shared, private });
             for pair in inner.areas.iter().collect::<Vec<_>>().windows(2) {
                 assert!(pair[0].end <= pair[1].start && !pair[0].merges_with(pair[1]));
             }

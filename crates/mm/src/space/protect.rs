@@ -63,7 +63,7 @@ impl Inner {
                 let i = self.areas.find(at).ok_or(Errno::ENOMEM)?;
                 let Some(area) = self.areas.get_mut(i) else { return Err(Errno::ENOMEM) };
                 area.prot = prot;
-                if area.flags.has(AreaFlags::TOUCHED) {
+                if area.past.is_touched() {
                     self.table.protect(at, to, |value| own_rights(area, value));
                 }
             }

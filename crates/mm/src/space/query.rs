@@ -105,7 +105,7 @@ pub enum FutexKey {
 impl AddressSpace {
     /// The first area that ends above `addr`: called with the end of the one before, it gives them all.
     pub fn area_after(&self, addr: usize) -> Option<Area> {
-        let inner = self.inner.lock();
+        let inner = self.alone();
         let area = inner.areas.get(inner.areas.first_above(addr))?;
         Some(inner.describe(area))
     }
@@ -123,18 +123,18 @@ impl AddressSpace {
     /// Pages in memory, the shared page of zeroes not counted.
     #[inline]
     pub fn rss(&self) -> usize {
-        let inner = self.inner.lock();
-        inner.shared + inner.private
+        let inner = self.alone();
+        inner.mapped.total()
     }
 
     /// Memory use.
     pub fn usage(&self) -> Usage {
-        let inner = self.inner.lock();
+        let inner = self.alone();
         let mut usage = Usage {
             total: inner.total,
-            resident: inner.shared + inner.private,
-            shared: inner.shared,
-            peak: inner.peak.max(inner.shared + inner.private),
+            resident: inner.mapped.total(),
+            shared: inner.mapped.shared,
+            peak: inner.peak.max(inner.mapped.total()),
             tables: inner.table.table_pages(),
             brk: inner.brk_start,
             ..Usage::default()
@@ -154,7 +154,7 @@ impl AddressSpace {
     /// What of `start..end` (page-aligned) is in memory; pages that the system keeps anyhow are not counted.
     pub fn residency(&self, start: usize, end: usize) -> Residency {
         let mut sum = Residency::default();
-        self.inner.lock().table.walk_range(start, end, |_, entry| {
+        self.alone().table.walk_range(start, end, |_, entry| {
             let value = entry.load();
             let Some(frame) = entry.frame().filter(|_| !value.is_borrowed()) else { return };
             // References that are no mappings: the handle here and the object's own.
@@ -176,8 +176,9 @@ impl AddressSpace {
         if private {
             return Ok(here);
         }
-        let mut inner = self.inner.lock();
-        let i = inner.areas.find(addr).ok_or(FaultError::MapErr)?;
+        let mut guard = self.inner.read();
+        let (inner, local) = guard.parts();
+        let i = inner.areas.find_near(&mut local.area, addr).ok_or(FaultError::MapErr)?;
         let Some(area) = inner.areas.get(i) else { return Err(FaultError::MapErr) };
         match &area.backing {
             Backing::Object(object) if area.is_shared() => {
@@ -191,7 +192,7 @@ impl AddressSpace {
     /// The page that an access to `addr` reaches, faulted in for that access. A caller that writes to it after the
     /// lock is free may, if the program forks at that moment, write to what both then share.
     pub fn lookup_page(&self, addr: usize, access: Access) -> Result<Frame, FaultError> {
-        let mut inner = self.inner.lock();
+        let mut inner = self.alone();
         inner.page(addr, access)
     }
 
@@ -215,7 +216,7 @@ impl AddressSpace {
             let Some(at) = addr.checked_add(done) else { break };
             let n = (PAGE_SIZE - at % PAGE_SIZE).min(src.len() - done);
             // With the lock held, so that no fork comes between the page's becoming private and the write.
-            let mut inner = self.inner.lock();
+            let mut inner = self.alone();
             let Ok(page) = inner.page(at, Access::Write) else { break };
             page.write(at % PAGE_SIZE, &src[done..done + n]);
             done += n;
@@ -234,7 +235,7 @@ impl Inner {
             Access::Execute => prot.executable(),
         };
         if !allowed {
-            self.fault(addr, access)?;
+            self.fault_alone(addr, access)?;
         }
         self.table.find(va).and_then(|entry| entry.frame()).ok_or(FaultError::MapErr)
     }

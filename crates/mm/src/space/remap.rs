@@ -118,7 +118,7 @@ impl Inner {
             return Err(Errno::EINVAL);
         }
         let (backing, file, offset) = (area.backing.clone(), area.file.clone(), area.index_of(old));
-        let (prot, flags) = (area.prot, area.flags);
+        let (prot, flags, past) = (area.prot, area.flags, area.past.clone());
         if len != 0 && self.table.move_range(old, new, len).is_err() {
             self.undo_move(old, new, len);
             return Err(Errno::ENOMEM);
@@ -133,7 +133,7 @@ impl Inner {
         }
         // The area it was joined with may not have known pages before.
         if let Some(area) = self.areas.find(new).and_then(|i| self.areas.get_mut(i)) {
-            area.flags.0 |= flags.0 & (AreaFlags::TOUCHED | AreaFlags::PRIVATE_PAGES);
+            area.past.join(&past);
         }
         Ok(new)
     }

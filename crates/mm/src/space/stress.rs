@@ -2,6 +2,7 @@
 
 use hal::addr::PAGE_SIZE as P;
 use hal::calls::Access;
+use hal::hart;
 use hal::mem::frame::stats;
 use hal::mem::host;
 use hal::user::InBuf;
@@ -59,21 +60,23 @@ fn thread(space: &Arc<AddressSpace>, file: &Arc<Object>, mut seed: u32) {
 #[test]
 fn threads_share_a_space_without_losing_pages() {
     let _turn = host::arena();
+    hart::host::set_count(4);
     let before = stats();
     let space = AddressSpace::new(Layout::new(None, 8 << 20), Limits::default()).unwrap();
     let file = Object::with_size(8 * P).unwrap();
     std::thread::scope(|scope| {
         for seed in 1..=4 {
             let (space, file) = (&space, &file);
-            scope.spawn(move || thread(space, file, seed));
+            scope.spawn(move || hart::host::on(seed as usize - 1, || thread(space, file, seed)));
         }
     });
     {
-        let inner = space.inner.lock();
+        let mut inner = space.alone();
         let mut mapped = 0;
         inner.table.walk_range(0, user_top(), |_, entry| mapped += !entry.load().is_borrowed() as usize);
-        assert_eq!(inner.shared + inner.private, mapped);
+        assert_eq!(inner.mapped.total(), mapped);
     }
     drop((space, file));
     assert_eq!(stats(), before);
+    hart::host::set_count(1);
 }

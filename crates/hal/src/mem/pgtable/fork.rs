@@ -23,10 +23,10 @@ impl PageTable {
     ///
     /// The parent's entries owe a fence on all harts that run it: [`PageTable::fork_done`] after the last range, and
     /// before the child runs. On failure some pages are shared already; the child is dropped then.
-    pub fn share_range(&self, child: &mut PageTable, start: usize, end: usize) -> Result<Shared, NoMemory> {
+    pub fn share_range(&mut self, child: &mut PageTable, start: usize, end: usize) -> Result<Shared, NoMemory> {
         let mut shared = Shared::default();
         let mut result = Ok(());
-        self.leaf_tables(start, end, |first, entries| {
+        self.leaf_tables(start, end, |_, first, entries| {
             if result.is_err() {
                 return;
             }
@@ -37,7 +37,7 @@ impl PageTable {
                 if is_shareable(entry) {
                     let number = match target {
                         Some(number) => number,
-                        None => match child.leaf_table(first).or_else(|_| child.make_tables(first)) {
+                        None => match child.own_table_for(first) {
                             Ok(number) => *target.insert(number),
                             Err(error) => {
                                 result = Err(error);

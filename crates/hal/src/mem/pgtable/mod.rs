@@ -11,25 +11,29 @@
 //!   fault a second time; writable implies readable (the encoding W without R is reserved);
 //! - a page or table taken out is handed to a [`Gather`] and freed only after the fence that the change owes.
 //!
-//! The table of the last page asked for is remembered: neighbours need no walk from the root, which in Sv57 is five
-//! dependent loads.
+//! Who has the table to itself (`&mut`) may do anything. Several harts that share it (`&`), each to resolve a fault, keep
+//! to two rules: an absent entry is filled by a compare-and-swap, and a present one changes only under the lock of its leaf
+//! table (see [`shared`]). Tables are unlinked by the one owner only, so that nobody's walk meets one that is being freed.
+//!
+//! The table of the last page asked for is remembered in a [`Cursor`]: neighbours need no walk from the root, which in Sv57
+//! is five dependent loads.
 
 mod fork;
 mod pte;
+mod shared;
 mod slot;
 mod walk;
 
 use alloc::sync::Arc;
-use core::cell::Cell;
-use core::marker::PhantomData;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 pub(super) use pte::V;
 pub use pte::{PteRef, PteVal};
 use pte::{frame_number, is_table, link_fence, table_entry};
+pub use shared::{LockedPte, SharedPte};
 use slot::Slot;
 
-use super::frame::Frame;
+use super::frame::{Frame, meta};
 use super::layout::{Mode, mode, phys_to_virt, user_top};
 use super::tlb::{self, Gather, Reason, Space};
 use crate::addr::{PAGE_SHIFT, PAGE_SIZE, PhysAddr};
@@ -167,16 +171,35 @@ pub(super) fn leaf_slot(root: u32, va: usize) -> Option<&'static Slot> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NoMemory;
 
+/// Which leaf table was looked up last, and when: for one page table and until that frees tables.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Cursor {
+    /// `va >> 21` of what the leaf table serves.
+    tag: usize,
+    /// [`PageTable::epoch`] at that time; 0 for never.
+    epoch: usize,
+    /// The leaf table's frame number.
+    number: u32,
+}
+
+/// The last number given to a page table's [epoch](PageTable::epoch).
+static EPOCHS: AtomicUsize = AtomicUsize::new(0);
+
+fn new_epoch() -> usize {
+    EPOCHS.fetch_add(1, Ordering::Relaxed) + 1
+}
+
 /// The user half of one address space.
 pub struct PageTable {
     space: Arc<Space>,
     levels: usize,
-    /// `va >> 21` of the leaf table looked up last, and its frame number; 0 for none.
-    last: Cell<(usize, u32)>,
+    /// A number that no other table has or had, nor this one before it last freed tables: a [`Cursor`] that has it
+    /// points to a table that is still linked here.
+    epoch: usize,
+    /// The owner's.
+    cursor: Cursor,
     /// Table pages, the root included.
-    tables: usize,
-    /// Entries may be looked at by the one who has the table only: an entry's page could be freed otherwise.
-    _not_sync: PhantomData<Cell<()>>,
+    tables: AtomicUsize,
 }
 
 impl PageTable {
@@ -200,9 +223,9 @@ impl PageTable {
         Some(Self {
             space: Space::new(root)?,
             levels: mode.levels(),
-            last: Cell::new((0, 0)),
-            tables: 1,
-            _not_sync: PhantomData,
+            epoch: new_epoch(),
+            cursor: Cursor::default(),
+            tables: AtomicUsize::new(1),
         })
     }
 
@@ -215,17 +238,24 @@ impl PageTable {
     /// Pages that the tables take, the root included.
     #[inline]
     pub fn table_pages(&self) -> usize {
-        self.tables
+        self.tables.load(Ordering::Relaxed)
     }
 
     /// The entry for the page of `va`, present or not. Makes the tables on the way; fails when there is no memory for
     /// them or `va` is not in the user half.
     #[inline]
     pub fn entry(&mut self, va: usize) -> Result<PteRef<'_>, NoMemory> {
-        let (tag, last) = self.last.get();
-        let number = if last != 0 && tag == va >> 21 { last } else { self.make_tables(va)? };
-        // SAFETY: the table is linked; a remembered one is (`free_tables` forgets it).
+        let number = self.own_table_for(va)?;
+        // SAFETY: the table is linked.
         Ok(self.entry_in(unsafe { table(number) }, va))
+    }
+
+    #[inline]
+    fn own_table_for(&mut self, va: usize) -> Result<u32, NoMemory> {
+        let mut cursor = self.cursor;
+        let number = self.table_for(&mut cursor, va)?;
+        self.cursor = cursor;
+        Ok(number)
     }
 
     /// The entry for the page of `va` in its table.
@@ -234,46 +264,63 @@ impl PageTable {
         PteRef::new(&table[index(va, 0)], &self.space, va)
     }
 
+    /// The leaf table for `va`, which is made if there is none.
+    #[inline(always)]
+    fn table_for(&self, cursor: &mut Cursor, va: usize) -> Result<u32, NoMemory> {
+        if cursor.tag == va >> 21 && cursor.epoch == self.epoch {
+            return Ok(cursor.number);
+        }
+        let number = self.make_tables(va)?;
+        *cursor = Cursor { tag: va >> 21, epoch: self.epoch, number };
+        Ok(number)
+    }
+
     #[inline(never)]
-    fn make_tables(&mut self, va: usize) -> Result<u32, NoMemory> {
+    fn make_tables(&self, va: usize) -> Result<u32, NoMemory> {
         if va >= user_top() {
             return Err(NoMemory);
         }
         let mut number = self.space.root();
         let mut linked = false;
         for level in (1..self.levels).rev() {
-            // SAFETY: the root or a table linked in it.
+            // SAFETY: the root or a table linked in it, which stays so while `self` is borrowed.
             let slot = unsafe { &table(number)[index(va, level)] };
-            let entry = slot.load(Ordering::Relaxed);
-            number = if entry & V != 0 {
-                frame_number(entry)
-            } else {
+            let mut entry = slot.load(Ordering::Acquire);
+            if entry & V == 0 {
                 let new = Frame::alloc_table().ok_or(NoMemory)?;
+                meta(new.number()).prev.store(0, Ordering::Relaxed);
                 link_fence();
-                slot.store(table_entry(new.number()), Ordering::Release);
-                self.tables += 1;
-                linked = true;
-                new.into_raw()
-            };
+                entry = table_entry(new.number());
+                if slot.claim(entry) {
+                    self.tables.fetch_add(1, Ordering::Relaxed);
+                    linked = true;
+                    let _ = new.into_raw();
+                } else {
+                    // Another hart was faster.
+                    entry = slot.load(Ordering::Acquire);
+                }
+            }
+            number = frame_number(entry);
         }
         if linked && !tlb::is_lazy() {
             self.space.linked(va, true);
         }
-        self.last.set((va >> 21, number));
         Ok(number)
     }
 
     /// The entry for the page of `va` if its table exists.
     #[inline]
-    pub fn find(&self, va: usize) -> Option<PteRef<'_>> {
-        let number = self.leaf_table(va).ok()?;
+    pub fn find(&mut self, va: usize) -> Option<PteRef<'_>> {
+        let mut cursor = self.cursor;
+        let number = self.leaf_table(&mut cursor, va).ok()?;
+        self.cursor = cursor;
         // SAFETY: a linked table, alive while `self` is borrowed.
         Some(self.entry_in(unsafe { table(number) }, va))
     }
 
     /// The entry's value for the page of `va`; an absent one where there is no table.
     #[inline]
-    pub fn lookup(&self, va: usize) -> PteVal {
+    pub fn lookup(&mut self, va: usize) -> PteVal {
         self.find(va).map_or(PteVal::ABSENT, |entry| entry.load())
     }
 
@@ -296,14 +343,14 @@ impl PageTable {
 
 impl Drop for PageTable {
     fn drop(&mut self) {
-        if self.tables > 1 {
+        if *self.tables.get_mut() > 1 {
             self.tear_down(|table, gather| {
                 let top = user_top();
                 table.clear(0, top, gather);
                 table.free_tables(0, top, 0, top, gather);
             });
         }
-        debug_assert_eq!(self.tables, 1);
+        debug_assert_eq!(*self.tables.get_mut(), 1);
     }
 }
 

@@ -3,8 +3,9 @@
 use core::sync::atomic::Ordering;
 
 use super::{Prot, Slot};
+use crate::addr::PAGE_SIZE;
 use crate::mem::frame::{Frame, meta};
-use crate::mem::tlb::{self, Space, inject};
+use crate::mem::tlb::{self, Reason, Space, inject};
 
 /// Valid.
 pub(in crate::mem) const V: u64 = 1 << 0;
@@ -18,9 +19,9 @@ const A: u64 = 1 << 6;
 /// Dirty.
 const D: u64 = 1 << 7;
 /// Software: the entry holds no reference to its page.
-const BORROWED: u64 = 1 << 8;
+pub(super) const BORROWED: u64 = 1 << 8;
 /// Software: the page is private to programs (anonymous or a private copy of a file's page), not the file's own.
-const PRIVATE: u64 = 1 << 9;
+pub(super) const PRIVATE: u64 = 1 << 9;
 /// Position of the physical page number.
 pub(super) const PPN_SHIFT: u32 = 10;
 
@@ -54,7 +55,7 @@ pub(super) const fn table_entry(number: u32) -> u64 {
 
 /// A leaf entry. With [`Prot::NONE`] the entry keeps its page but is invalid for the hardware.
 #[inline]
-fn leaf(number: u32, prot: Prot, software: u64) -> u64 {
+pub(super) fn leaf(number: u32, prot: Prot, software: u64) -> u64 {
     let valid = if prot == Prot::NONE { 0 } else { V };
     let dirty = if prot.writable() { D } else { 0 };
     let entry = (number as u64) << PPN_SHIFT | prot.bits() | U | A | dirty | valid | software;
@@ -117,12 +118,11 @@ impl PteVal {
     }
 }
 
-/// An entry of a table that the caller has to itself.
-#[derive(Clone, Copy)]
+/// An entry that the caller has to itself: it has the whole page table, or the lock of the entry's.
 pub struct PteRef<'a> {
-    slot: &'a Slot,
-    space: &'a Space,
-    va: usize,
+    pub(super) slot: &'a Slot,
+    pub(super) space: &'a Space,
+    pub(super) va: usize,
 }
 
 impl<'a> PteRef<'a> {
@@ -163,9 +163,11 @@ impl<'a> PteRef<'a> {
     fn set_absent(&self, entry: u64) {
         debug_assert_eq!(self.slot.load(Ordering::Relaxed), 0, "entry in use");
         link_fence();
-        self.slot.store(entry, Ordering::Relaxed);
-        if !tlb::is_lazy() {
-            set_warily(self.slot, self.space, self.va, entry);
+        if tlb::is_lazy() {
+            self.slot.store(entry, Ordering::Relaxed);
+        } else {
+            self.slot.store(wary(entry, self.va), Ordering::Relaxed);
+            self.space.linked(self.va, false);
         }
     }
 
@@ -205,34 +207,34 @@ impl<'a> PteRef<'a> {
         self.slot.swap(new);
     }
 
-    /// Puts another page in the place of what is mapped, and gives what the entry held; the fence is the caller's
-    /// matter.
+    /// Puts another page in the place of what is mapped, and frees that after the fence it owes.
     #[inline]
-    pub(super) fn replace(&self, frame: Frame, prot: Prot, private: bool) -> Option<Frame> {
+    pub fn replace(&self, frame: Frame, prot: Prot, private: bool) {
+        debug_assert!(self.load().is_present());
         if prot.executable() {
             self.space.sync_code(frame.number());
         }
         let new = leaf(frame.into_raw(), prot, if private { PRIVATE } else { 0 });
         link_fence();
-        owned(self.slot.swap(new))
+        let mut old = owned(self.slot.swap(new));
+        if planted!(ReplaceFreesFirst) {
+            old = None;
+        }
+        self.space.shoot(self.va, self.va + PAGE_SIZE, false, Reason::Replace);
+        drop(old);
     }
 
-    /// Clears the entry and gives its value and the reference that it held.
+    /// Clears the entry and gives the reference that it held.
     #[inline]
-    pub(super) fn take(&self) -> (PteVal, Option<Frame>) {
-        let entry = self.slot.swap(0);
-        (PteVal(entry), owned(entry))
+    pub(super) fn take(&self) -> Option<Frame> {
+        owned(self.slot.swap(0))
     }
 }
 
-/// A new entry was written, and some hart caches entries that are not valid, or is made to.
+/// The form in which a new entry for `va` is written where some hart caches entries that are not valid, or is made to.
 #[cold]
-#[inline(never)]
-fn set_warily(slot: &Slot, space: &Space, va: usize, entry: u64) {
-    if inject::is_on() {
-        slot.store(inject::hidden(entry, va), Ordering::Relaxed);
-    }
-    space.linked(va, false);
+pub(super) fn wary(entry: u64, va: usize) -> u64 {
+    if inject::is_on() { inject::hidden(entry, va) } else { entry }
 }
 
 /// The reference that an entry just taken out of its slot held.
@@ -248,8 +250,8 @@ pub(super) fn owned(entry: u64) -> Option<Frame> {
 /// Another handle to the page of a present entry, which stays.
 #[inline]
 pub(super) fn clone_of(entry: u64) -> Frame {
-    // SAFETY: the entry holds a reference, or its page is never freed, and nobody changes the entry meanwhile (a table
-    // has one user at a time); so the page is alive, and the handle made here is not dropped but cloned.
+    // SAFETY: the entry holds a reference, or its page is never freed, and nobody changes the entry meanwhile (the caller
+    // has the page table to itself, or its lock); so the page is alive, and the handle made here is not dropped but cloned.
     let held = core::mem::ManuallyDrop::new(unsafe { Frame::from_raw(frame_number(entry)) });
     Frame::clone(&held)
 }

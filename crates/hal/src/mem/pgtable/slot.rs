@@ -20,6 +20,14 @@ impl Slot {
         tell!(Store);
     }
 
+    /// Writes an entry if none is there, and says whether.
+    #[inline]
+    pub fn claim(&self, entry: u64) -> bool {
+        let claimed = self.0.compare_exchange(0, entry, Ordering::Release, Ordering::Relaxed).is_ok();
+        tell!(Store);
+        claimed
+    }
+
     /// Writes an entry and gives the one before.
     #[inline]
     pub fn swap(&self, entry: u64) -> u64 {

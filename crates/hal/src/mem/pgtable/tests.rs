@@ -67,14 +67,14 @@ fn forked_pages_are_shared_and_read_only() {
         parent.fork_done();
         assert_eq!((shared.pages, shared.protected), (600, 600));
         assert!(!child.lookup(0x8000).is_present());
-        for pt in [&parent, &child] {
+        for pt in [&mut parent, &mut child] {
             let value = pt.lookup(0x10_0000 + 599 * PAGE_SIZE);
             assert_eq!(value.prot(), Prot::R);
             assert!(value.is_private());
         }
-        let entry = child.find(0x10_0000).unwrap();
-        assert!(!entry.is_sole_owner());
+        assert!(!child.find(0x10_0000).unwrap().is_sole_owner());
         drop(parent);
+        let entry = child.find(0x10_0000).unwrap();
         assert!(entry.is_sole_owner());
         entry.widen(Prot::RW);
         assert!(child.lookup(0x10_0000).is_writable());
@@ -90,7 +90,7 @@ fn borrowed_pages_are_never_freed_nor_writable() {
         pt.entry(0x1000).unwrap().install_borrowed(&zero, Prot::RW);
         assert_eq!(pt.lookup(0x1000).prot(), Prot::R);
         assert_eq!(zero.refcount(), refs);
-        pt.replace(0x1000, page(3), Prot::RW, true).unwrap();
+        pt.find(0x1000).unwrap().replace(page(3), Prot::RW, true);
         assert!(pt.lookup(0x1000).is_writable());
         let space = pt.space().clone();
         let mut gather = PageTable::gather(&space, Reason::Unmap);
@@ -119,5 +119,33 @@ fn moving_and_protecting_keep_the_pages() {
             count += 1;
         });
         assert_eq!(count, 20);
+    });
+}
+
+/// Harts that fill the same entries at once: each entry gets one page, and the others' are free again.
+#[test]
+fn one_of_several_harts_fills_an_entry() {
+    in_each_mode(|_| {
+        let before = crate::mem::frame::stats();
+        let pt = PageTable::new().unwrap();
+        let filled = std::sync::atomic::AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    let mut cursor = Cursor::default();
+                    for va in (0x1f_0000..0x23_0000).step_by(PAGE_SIZE) {
+                        let entry = pt.entry_shared(&mut cursor, va).unwrap();
+                        filled.fetch_add(entry.install(page(1), Prot::R, true) as usize, Ordering::Relaxed);
+                        let entry = entry.lock();
+                        if !entry.load().is_writable() {
+                            entry.replace(page(2), Prot::RW, true);
+                        }
+                    }
+                });
+            }
+        });
+        assert_eq!(filled.into_inner(), 64);
+        drop(pt);
+        assert_eq!(crate::mem::frame::stats(), before);
     });
 }

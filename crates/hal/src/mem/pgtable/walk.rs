@@ -4,10 +4,12 @@ use core::sync::atomic::Ordering;
 
 use super::pte::owned;
 use super::{
-    ENTRIES, Gather, MAX_LEVELS, PAGE_SIZE, PageTable, Prot, PteRef, PteVal, Slot, V, frame_number, index, span, table,
+    Cursor, ENTRIES, Gather, MAX_LEVELS, PAGE_SIZE, PageTable, Prot, PteRef, PteVal, Slot, V, frame_number, index,
+    span, table,
 };
-use super::{Reason, is_table, user_top};
+use super::{Reason, is_table, new_epoch, user_top};
 use crate::mem::frame::Frame;
+use crate::mem::tlb::Space;
 
 /// Index of the first entry from `from` on that is not 0, or the number of entries. Four absent ones are passed over at
 /// a time: most entries of an area are absent.
@@ -30,10 +32,9 @@ pub(super) fn next_present(entries: &[Slot], from: usize) -> usize {
 impl PageTable {
     /// Frame number of the leaf table for `va`; or, where there is none, the level of the entry that is absent.
     #[inline]
-    pub(super) fn leaf_table(&self, va: usize) -> Result<u32, usize> {
-        let (tag, number) = self.last.get();
-        if number != 0 && tag == va >> 21 {
-            return Ok(number);
+    pub(super) fn leaf_table(&self, cursor: &mut Cursor, va: usize) -> Result<u32, usize> {
+        if cursor.tag == va >> 21 && cursor.epoch == self.epoch {
+            return Ok(cursor.number);
         }
         if va >= user_top() {
             return Err(self.levels - 1);
@@ -41,45 +42,47 @@ impl PageTable {
         let mut number = self.space.root();
         for level in (1..self.levels).rev() {
             // SAFETY: the root or a table linked in it, alive while `self` is borrowed.
-            let entry = unsafe { table(number)[index(va, level)].load(Ordering::Relaxed) };
+            let entry = unsafe { table(number)[index(va, level)].load(Ordering::Acquire) };
             if entry & V == 0 {
                 return Err(level);
             }
             number = frame_number(entry);
         }
-        self.last.set((va >> 21, number));
+        *cursor = Cursor { tag: va >> 21, epoch: self.epoch, number };
         Ok(number)
     }
 
     /// Calls `f` with each leaf table that has pages of `start..end`: the address of the first of them and their
     /// entries. Where tables are absent the walk skips as much as the absent entry covers.
     #[inline]
-    pub(super) fn leaf_tables(&self, start: usize, end: usize, mut f: impl FnMut(usize, &[Slot])) {
+    pub(super) fn leaf_tables(&mut self, start: usize, end: usize, mut f: impl FnMut(&Space, usize, &[Slot])) {
+        let mut cursor = self.cursor;
         let mut va = start;
         while va < end {
-            match self.leaf_table(va) {
+            match self.leaf_table(&mut cursor, va) {
                 Ok(number) => {
                     let first = index(va, 0);
                     let count = (ENTRIES - first).min((end - va) / PAGE_SIZE);
                     // SAFETY: a linked table, alive while `self` is borrowed.
-                    f(va, unsafe { &table(number)[first..first + count] });
+                    f(&self.space, va, unsafe { &table(number)[first..first + count] });
                     va += count * PAGE_SIZE;
                 }
                 Err(level) => match (va | (span(level) - 1)).checked_add(1) {
                     Some(next) => va = next,
-                    None => return,
+                    None => break,
                 },
             }
         }
+        self.cursor = cursor;
     }
 
     /// Calls `f` for each present entry of the pages in `start..end` (page-aligned), in order.
     #[inline]
-    pub fn walk_range(&self, start: usize, end: usize, mut f: impl FnMut(usize, PteRef<'_>)) {
-        self.leaf_tables(start, end, |first, entries| {
+    pub fn walk_range(&mut self, start: usize, end: usize, mut f: impl FnMut(usize, PteRef<'_>)) {
+        self.leaf_tables(start, end, |space, first, entries| {
             let mut i = next_present(entries, 0);
             while let Some(slot) = entries.get(i) {
-                f(first + i * PAGE_SIZE, PteRef::new(slot, &self.space, first + i * PAGE_SIZE));
+                f(first + i * PAGE_SIZE, PteRef::new(slot, space, first + i * PAGE_SIZE));
                 i = next_present(entries, i + 1);
             }
         });
@@ -90,7 +93,7 @@ impl PageTable {
     pub fn clear(&mut self, start: usize, end: usize, gather: &mut Gather<'_>) -> (usize, usize) {
         assert!(gather.is_for(&self.space));
         let (mut all, mut private) = (0, 0);
-        self.leaf_tables(start, end, |first, entries| {
+        self.leaf_tables(start, end, |_, first, entries| {
             let mut i = next_present(entries, 0);
             let mut last = i;
             gather.touch(first + i * PAGE_SIZE);
@@ -119,14 +122,15 @@ impl PageTable {
     /// what becomes wider is resolved by the next fault, on harts that have the old entry. What becomes executable may
     /// have been stored by the program itself, so that all harts that run it fetch afresh.
     pub fn protect(&mut self, start: usize, end: usize, mut prot: impl FnMut(PteVal) -> Prot) {
-        let mut gather = Gather::new(&self.space, Reason::Protect, false);
+        let space = self.space.clone();
+        let mut gather = Gather::new(&space, Reason::Protect, false);
         let mut fetches = planted!(ProtectExec);
         self.walk_range(start, end, |va, entry| {
             let old = entry.load();
             let new = prot(old);
             if new != old.prot() {
                 if new.executable() && !old.prot().executable() && !fetches {
-                    self.space.flush_icache();
+                    space.flush_icache();
                     fetches = true;
                 }
                 entry.set_prot(new);
@@ -137,19 +141,6 @@ impl PageTable {
         });
     }
 
-    /// Puts `frame` in the place of the page mapped at `va` and frees that after the fence it owes. Fails, giving the
-    /// frame back, if no page is mapped there.
-    pub fn replace(&mut self, va: usize, frame: Frame, prot: Prot, private: bool) -> Result<(), Frame> {
-        let Some(entry) = self.find(va).filter(|e| e.load().is_present()) else { return Err(frame) };
-        let mut old = entry.replace(frame, prot, private);
-        if planted!(ReplaceFreesFirst) {
-            old = None;
-        }
-        self.space.shoot(va, va + PAGE_SIZE, false, Reason::Replace);
-        drop(old);
-        Ok(())
-    }
-
     /// Moves the pages of `from..from + len` to `to`, where nothing is mapped; the ranges do not overlap. On failure
     /// for want of memory some pages have moved; calling it again with the two ends exchanged moves them back without
     /// needing memory. Fenced before it returns.
@@ -158,13 +149,14 @@ impl PageTable {
         let mut gather = Gather::new(&space, Reason::Unmap, false);
         for offset in (0..len).step_by(PAGE_SIZE) {
             let Some(source) = self.find(from + offset).filter(|e| e.load().is_present()) else { continue };
-            let (value, _) = (source.load(), ());
+            let value = source.load();
+            // The table first, so that nothing is taken out that has no place to go.
             self.entry(to + offset)?;
-            let (Some(source), Some(target)) = (self.find(from + offset), self.find(to + offset)) else { continue };
-            let (_, frame) = source.take();
+            let frame = self.find(from + offset).and_then(|source| source.take());
             if !planted!(MoveSource) {
                 gather.touch(from + offset);
             }
+            let target = self.entry(to + offset)?;
             match frame {
                 Some(frame) => target.install(frame, value.prot(), value.is_private()),
                 // Only pages that are never freed are borrowed; the new entry borrows it as the old one did.
@@ -181,13 +173,13 @@ impl PageTable {
         if start >= end || end > user_top() {
             return;
         }
-        self.last.set((0, 0));
+        self.epoch = new_epoch();
         let gap = Gap { floor, ceiling };
         if start >> 21 == (end - 1) >> 21 {
             self.free_path(start, &gap, gather);
             return;
         }
-        self.tables -= free_level(self.space.root(), self.levels - 1, start, end, 0, &gap, gather);
+        *self.tables.get_mut() -= free_level(self.space.root(), self.levels - 1, start, end, 0, &gap, gather);
     }
 }
 
@@ -224,7 +216,7 @@ impl PageTable {
             }
             // SAFETY: still linked, as on the way down.
             free_entry(unsafe { &table(number)[index(va, level)] }, gather);
-            self.tables -= 1;
+            *self.tables.get_mut() -= 1;
         }
     }
 }

@@ -282,6 +282,7 @@ impl Space {
     }
 
     /// A fault that the tables do not explain: a stale entry, which goes, on this hart only. Takes no lock.
+    #[inline(never)]
     pub fn spurious(&self, va: usize) {
         self.counts.spurious.fetch_add(1, Ordering::Relaxed);
         let wide = HARTS[hart::id()].spurious.fault(self.root, va >> PAGE_SHIFT, hart::this().counters.faults());
