@@ -138,6 +138,10 @@ pub struct LabMachineArgs {
     /// Memory of the machine, as QEMU takes it
     #[arg(long, value_name = "SIZE", default_value = "1G")]
     pub mem: String,
+    /// Set a property of the device tree, as '/cpus/cpu@1 riscv,isa-extensions = "i", "m"'; without a value, take it out
+    /// (repeatable)
+    #[arg(long, value_name = "EDIT")]
+    pub tree: Vec<String>,
     /// Do not wait for 20 seconds of the guest's time after boot
     #[arg(long)]
     pub no_settle: bool,

@@ -28,19 +28,34 @@ fn answers() -> &'static Answers<HARTS> {
 /// The program's memory; words in it are aligned. The flag is raised by the first load that faults.
 struct Own(usize);
 
+impl Own {
+    #[inline(always)]
+    fn check(&mut self) -> Result<(), Fault> {
+        // In assembly, so that the compiler does not learn that the flag is 0 and make the 0 anew for each load.
+        // SAFETY: a branch, to where the function returns.
+        unsafe {
+            asm!("bnez {flag}, {fault}", flag = in(reg) self.0, fault = label { return Err(Fault) },
+                options(nomem, nostack, preserves_flags));
+        }
+        Ok(())
+    }
+}
+
 macro_rules! load {
-    ($self:ident, $instruction:literal, $at:expr) => {
-        load!($self, $instruction, $at, 0)
+    ($own:expr, $instruction:literal, $at:expr) => {
+        load!($own, $instruction, $at, 0)
     };
-    ($self:ident, $instruction:literal, $at:expr, $offset:literal) => {{
+    ($own:expr, $instruction:literal, $at:expr, $offset:literal) => {{
         let value: u64;
-        // SAFETY: one load on the caller's behalf, which may fault: then the flag is set. No Rust object is touched.
+        // SAFETY: one load on the caller's behalf, which may fault: then the flag is set and the value, which is no key, has
+        // all bits. No Rust object is touched.
         unsafe {
             asm!(
                 concat!("2: ", $instruction, " {value}, ", $offset, "({at})"),
                 "3:",
                 ".pushsection .text.fixup, \"ax\", @progbits",
                 "4: li {flag}, 1",
+                "li {value}, -1",
                 "j 3b",
                 ".popsection",
                 ".pushsection .exceptions, \"a\", @progbits",
@@ -49,16 +64,10 @@ macro_rules! load {
                 ".word 4b - .",
                 ".popsection",
                 value = lateout(reg) value,
-                flag = inout(reg) $self.0,
+                flag = inout(reg) $own.0,
                 at = in(reg) $at,
                 options(nostack, readonly, preserves_flags),
             );
-        }
-        // In assembly, so that the compiler does not learn that the flag is 0 and make the 0 anew for each load.
-        // SAFETY: a branch, to where the function returns.
-        unsafe {
-            asm!("bnez {flag}, {fault}", flag = in(reg) $self.0, fault = label { return Err(Fault) },
-                options(nomem, nostack, preserves_flags));
         }
         value
     }};
@@ -95,8 +104,14 @@ impl Memory for Own {
     }
 
     #[inline(always)]
+    fn was_read(&mut self) -> Result<(), Fault> {
+        self.check()
+    }
+
+    #[inline(always)]
     fn pair(&mut self, at: usize) -> Result<(u64, u64), Fault> {
-        Ok((load!(self, "ld", at), load!(self, "ld", at, 8)))
+        let pair = (load!(self, "ld", at), load!(self, "ld", at, 8));
+        self.check().map(|()| pair)
     }
 
     #[inline(always)]
@@ -108,25 +123,56 @@ impl Memory for Own {
 
     #[inline(always)]
     fn set(&mut self, at: usize, size: usize) -> Result<u64, Fault> {
-        if size >= rules::SET && at.is_multiple_of(8) {
-            return Ok(load!(self, "ld", at));
-        }
         let mut set = 0;
         for index in 0..size.min(rules::SET) {
             set |= load!(self, "lbu", at.wrapping_add(index)) << (8 * index);
+            self.check()?;
         }
         Ok(set)
     }
 
     #[inline(always)]
     fn put_set(&mut self, at: usize, size: usize, set: u64) -> Result<(), Fault> {
-        if size >= rules::SET && at.is_multiple_of(8) {
-            store!("sd", at, set);
-            return Ok(());
-        }
         for index in 0..size.min(rules::SET) {
             store!("sb", at.wrapping_add(index), set >> (8 * index));
         }
+        Ok(())
+    }
+}
+
+/// The same where the set is a word, too.
+struct Words(Own);
+
+impl Memory for Words {
+    #[inline(always)]
+    fn key(&mut self, at: usize) -> Result<u64, Fault> {
+        self.0.key(at)
+    }
+
+    #[inline(always)]
+    fn was_read(&mut self) -> Result<(), Fault> {
+        self.0.was_read()
+    }
+
+    #[inline(always)]
+    fn pair(&mut self, at: usize) -> Result<(u64, u64), Fault> {
+        self.0.pair(at)
+    }
+
+    #[inline(always)]
+    fn put_pair(&mut self, at: usize, key: u64, value: u64) -> Result<(), Fault> {
+        self.0.put_pair(at, key, value)
+    }
+
+    #[inline(always)]
+    fn set(&mut self, at: usize, _: usize) -> Result<u64, Fault> {
+        let set = load!(self.0, "ld", at);
+        self.0.check().map(|()| set)
+    }
+
+    #[inline(always)]
+    fn put_set(&mut self, at: usize, _: usize, set: u64) -> Result<(), Fault> {
+        store!("sd", at, set);
         Ok(())
     }
 }
@@ -167,23 +213,40 @@ pub extern "C" fn __vdso_riscv_hwprobe(pairs: usize, count: usize, size: usize, 
     }
 }
 
-// The longer ways are functions of their own, so that the shortest needs no stack. Arguments stay in their registers.
+// The longer ways are functions of their own, so that the shortest needs no stack, and those over words no more registers
+// than there are. Arguments stay where they are.
 
 #[inline(never)]
 extern "C" fn longer(pairs: usize, count: usize, size: usize, cpus: usize, flags: u32) -> isize {
+    let words = (pairs | cpus).is_multiple_of(8) && size >= rules::SET;
+    match flags {
+        0 if words => some(pairs, count, cpus),
+        rules::WHICH_CPUS if words => which(pairs, count, cpus),
+        _ => bytes(pairs, count, size, cpus, flags),
+    }
+}
+
+/// Without flags, the set a word.
+#[inline(never)]
+extern "C" fn some(pairs: usize, count: usize, cpus: usize) -> isize {
+    finish(rules::some(answers(), &mut Words(Own(0)), Request { pairs, count, size: rules::SET, cpus, flags: 0 }))
+}
+
+/// Which harts, the set a word.
+#[inline(never)]
+extern "C" fn which(pairs: usize, count: usize, cpus: usize) -> isize {
+    let flags = rules::WHICH_CPUS;
+    finish(rules::which(answers(), &mut Words(Own(0)), Request { pairs, count, size: rules::SET, cpus, flags }))
+}
+
+/// Any other set, or none, or other flags.
+#[inline(never)]
+extern "C" fn bytes(pairs: usize, count: usize, size: usize, cpus: usize, flags: u32) -> isize {
     let request = Request { pairs, count, size, cpus, flags };
     if !pairs.is_multiple_of(8) {
         return call(request);
     }
-    if flags != 0 {
-        return which(pairs, count, size, cpus, flags);
-    }
-    finish(rules::some(answers(), &mut Own(0), request))
-}
-
-#[inline(never)]
-extern "C" fn which(pairs: usize, count: usize, size: usize, cpus: usize, flags: u32) -> isize {
-    finish(rules::which(answers(), &mut Own(0), Request { pairs, count, size, cpus, flags }))
+    finish(rules::answer(answers(), &mut Own(0), request))
 }
 
 /// Pairs that are not aligned: the hart may not be able to access them at once.

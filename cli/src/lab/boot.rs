@@ -71,7 +71,7 @@ impl Setting<'_> {
             command_line: command_line(&kernel.image, None),
             raw_terminal: false,
             extra: plugin("COUNTS"),
-            tree: Vec::new(),
+            tree: self.machine.tree.clone(),
         };
         let command = shell(&machine.command(&self.tools.qemu, &kernel.image.file, Path::new("ROOT"))?);
         machine.extra = plugin(&counts.display().to_string());

@@ -42,6 +42,9 @@ pub struct MachineInfo {
     pub smp: u32,
     /// Memory.
     pub mem: String,
+    /// What is set otherwise in its device tree.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tree: Vec<String>,
     /// Whether the workloads began 20 seconds of the guest's time after boot.
     pub settled: bool,
 }

@@ -97,6 +97,7 @@ pub fn measure(
             cpu: setting.machine.cpu.clone(),
             smp,
             mem: setting.machine.mem.clone(),
+            tree: setting.machine.tree.clone(),
             settled: !setting.machine.no_settle,
         },
         versions,

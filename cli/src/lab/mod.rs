@@ -68,10 +68,10 @@ pub fn count_all(workspace: &Workspace, machine: &LabMachineArgs, names: &[Strin
     measure::measure(&setting, &kernels, &workloads, with_boot, command)
 }
 
-/// Instructions for one operation of a workload, on the document's first kernel.
-pub fn instructions(document: &Document, name: &str) -> Option<f64> {
-    let cell = document.kernels.first()?.cells.iter().find(|cell| cell.workload == name)?;
-    Count::parse("instructions").ok()?.per_operation(cell)
+/// A count for one operation of a workload, on the document's first kernel.
+pub fn figure(document: &Document, workload: &str, count: &str) -> Option<f64> {
+    let cell = document.kernels.first()?.cells.iter().find(|cell| cell.workload == workload)?;
+    Count::parse(count).ok()?.per_operation(cell)
 }
 
 /// The rows in which two documents differ, in instructions; if there is none, says so.

@@ -49,6 +49,7 @@ pub fn readme(workspace: &Workspace, args: &LabReadmeArgs) -> Result<u8> {
                 cpu: "v=true".into(),
                 smp: 1,
                 mem: "1G".into(),
+                tree: Vec::new(),
                 no_settle: false,
                 timeout: 300,
             };

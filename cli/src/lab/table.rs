@@ -270,7 +270,7 @@ pub mod tests {
             format: Document::FORMAT,
             revision: "abc".into(),
             command: Vec::new(),
-            machine: MachineInfo { cpu: "v=true".into(), smp: 1, mem: "1G".into(), settled: true },
+            machine: MachineInfo { cpu: "v=true".into(), smp: 1, mem: "1G".into(), tree: Vec::new(), settled: true },
             versions: Default::default(),
             hashes: Default::default(),
             kernels: vec![

@@ -61,6 +61,7 @@ pub fn counted(workspace: &Workspace, wanted: &[&str], tally: &Tally) {
         cpu: "rv64".into(),
         smp: 1,
         mem: "1G".into(),
+        tree: Vec::new(),
         no_settle: false,
         timeout: 300,
     };
@@ -69,7 +70,7 @@ pub fn counted(workspace: &Workspace, wanted: &[&str], tally: &Tally) {
     let first = count();
     if wanted.contains(&COUNTED[0]) {
         let result = first.as_ref().map_err(Clone::clone);
-        let result = result.and_then(|document| budget::check(|name| lab::instructions(document, name)));
+        let result = result.and_then(|document| budget::check(|name| lab::figure(document, name, "instructions")));
         tally.timed(COUNTED[0], started.elapsed().as_secs_f32(), result.err().as_deref());
     }
     if wanted.contains(&COUNTED[1]) {

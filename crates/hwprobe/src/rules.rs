@@ -24,7 +24,7 @@ pub const WHICH_CPUS: u32 = 1;
 pub const SET: usize = 8;
 
 /// What an unknown key becomes; its value is 0.
-const UNKNOWN: u64 = u64::MAX;
+pub const UNKNOWN: u64 = u64::MAX;
 /// Keys whose values are sets of bits: 3, 4, 5 (a number, wrongly classed: key 9 is there because of it), 11, 13, 14, 16.
 pub const BITMASKS: u32 = 1 << 3 | 1 << 4 | 1 << 5 | 1 << 11 | 1 << 13 | 1 << 14 | 1 << 16;
 /// Keys of [`BITMASKS`] that are ANDed over a set of harts.
@@ -70,8 +70,14 @@ pub struct Request {
 /// The caller's memory. Words are little-endian and need no alignment.
 #[allow(clippy::missing_errors_doc)]
 pub trait Memory {
-    /// The key of the pair at `at`.
+    /// The key of the pair at `at`. A memory that finds out late may give [`UNKNOWN`] for one that cannot be read, and
+    /// tell when [`Memory::was_read`] asks.
     fn key(&mut self, at: usize) -> Result<u64, Fault>;
+    /// Asked after a key that is not known: whether it could be read.
+    #[inline(always)]
+    fn was_read(&mut self) -> Result<(), Fault> {
+        Ok(())
+    }
     /// Key and value of the pair at `at`.
     fn pair(&mut self, at: usize) -> Result<(u64, u64), Fault>;
     /// Writes the pair at `at`, the key first.
@@ -114,6 +120,7 @@ impl<const HARTS: usize> Answers<HARTS> {
     /// No harts yet.
     pub const fn new() -> Self {
         const { assert!(HARTS <= 64, "sets of harts are one word") };
+        const { assert!(HARTS.is_multiple_of(4), "words are looked at in fours") };
         Self {
             all: [const { AtomicU64::new(0) }; KEYS],
             online: AtomicU64::new(0),
@@ -127,6 +134,8 @@ impl<const HARTS: usize> Answers<HARTS> {
     /// each hart of the machine, and all of `online`.
     pub fn publish(&self, possible: u64, online: u64, mut words: impl FnMut(usize) -> [u64; KEYS]) {
         let (online, possible) = (online & mask(HARTS), possible & mask(HARTS));
+        self.possible.store(possible, Relaxed);
+        self.online.store(online, Relaxed);
         for hart in (0..HARTS).filter(|hart| online >> hart & 1 != 0) {
             for (row, word) in self.harts.iter().zip(words(hart)) {
                 row[hart].store(word, Relaxed);
@@ -139,8 +148,6 @@ impl<const HARTS: usize> Answers<HARTS> {
             uniform |= u64::from(sum.any == sum.each) << key;
         }
         self.uniform.store(uniform, Relaxed);
-        self.possible.store(possible, Relaxed);
-        self.online.store(online, Relaxed);
     }
 
     /// The harts that are online, a bit each.
@@ -174,45 +181,52 @@ impl<const HARTS: usize> Answers<HARTS> {
         if self.uniform.load(Relaxed) >> index & 1 != 0 {
             return Some(if all.load(Relaxed) & looked_at == wanted { set } else { 0 });
         }
-        let (mut left, mut bit, mut found) = (set, 1, 0);
-        for word in self.row(index) {
-            if left & 1 != 0 && word.load(Relaxed) & looked_at == wanted {
-                found |= bit;
-            }
-            (left, bit) = (left >> 1, bit << 1);
+        let fits = |found, word, hart| found | u64::from(word & looked_at == wanted) << hart;
+        Some(self.fold(index, set, 0, fits))
+    }
+
+    /// Folds the words of the harts in `set`, which are online.
+    #[inline(always)]
+    fn fold<T>(&self, key: usize, set: u64, start: T, with: impl Fn(T, u64, u32) -> T) -> T {
+        // Nothing changes by that but for the compiler: a set that is the same for all pairs it would take apart before the
+        // first, and keep each bit in a register.
+        let set = set & self.online.load(Relaxed);
+        let words = self.harts.get(key).map_or(&[][..], |row| row.as_chunks().0);
+        let Some((words, rest)) = words.split_first() else { return start };
+        let (mut sum, mut left, mut first) = (four(words, set, 0, start, &with), set >> 4, 4);
+        for words in rest {
             if left == 0 {
                 break;
             }
-        }
-        Some(found)
-    }
-
-    #[inline(always)]
-    fn row(&self, key: usize) -> &[AtomicU64] {
-        self.harts.get(key).map_or(&[], |row| row)
-    }
-
-    #[inline(always)]
-    fn sum(&self, key: usize, set: u64) -> Sum {
-        let (mut left, mut sum) = (set, Sum { any: 0, each: u64::MAX });
-        for word in self.row(key) {
-            if left & 1 != 0 {
-                let word = word.load(Relaxed);
-                sum = Sum { any: sum.any | word, each: sum.each & word };
-            }
-            left >>= 1;
-            if left == 0 {
-                break;
-            }
+            sum = four(words, left, first, sum, &with);
+            (left, first) = (left >> 4, first + 4);
         }
         sum
     }
+
+    /// What all harts of `set` have, and what any of them has.
+    #[inline(always)]
+    fn sum(&self, key: usize, set: u64) -> Sum {
+        let add = |sum: Sum, word, _| Sum { each: sum.each & word, any: sum.any | word };
+        self.fold(key, set, Sum { each: u64::MAX, any: 0 }, add)
+    }
 }
 
-/// OR and AND of words: equal where all words are.
+/// Folds the words of four harts, those whose bits are in `set`; the first of them has number `first`. The loop is written
+/// out, as places that are constants cost no instructions.
+#[inline(always)]
+fn four<T>(words: &[AtomicU64; 4], set: u64, first: u32, sum: T, with: impl Fn(T, u64, u32) -> T) -> T {
+    let one = |sum, place: u32, word: &AtomicU64| {
+        if set & 1 << place != 0 { with(sum, word.load(Relaxed), first + place) } else { sum }
+    };
+    let [a, b, c, d] = words;
+    one(one(one(one(sum, 0, a), 1, b), 2, c), 3, d)
+}
+
+/// AND and OR of words: equal where all words are.
 struct Sum {
-    any: u64,
     each: u64,
+    any: u64,
 }
 
 impl Sum {
@@ -220,7 +234,7 @@ impl Sum {
     #[inline(always)]
     fn answer(&self, key: usize) -> u64 {
         match () {
-            () if ANDED >> key & 1 != 0 || self.any == self.each => self.each,
+            () if self.any == self.each || ANDED >> key & 1 != 0 => self.each,
             () if IDS >> key & 1 != 0 => UNKNOWN,
             () => 0,
         }
@@ -230,8 +244,9 @@ impl Sum {
 /// What an unknown key becomes, and its value.
 #[cold]
 #[inline(always)]
-fn unknown() -> (u64, u64) {
-    (UNKNOWN, 0)
+fn unknown(memory: &mut impl Memory) -> Result<(u64, u64), Fault> {
+    memory.was_read()?;
+    Ok((UNKNOWN, 0))
 }
 
 /// A key as an index, where it can be one.
@@ -292,7 +307,7 @@ pub fn all<const HARTS: usize, M: Memory>(
         let key = memory.key(request.pairs)?;
         let (key, value) = match index(key).and_then(|index| answers.all.get(index)) {
             Some(value) => (key, value.load(Relaxed)),
-            None => unknown(),
+            None => unknown(memory)?,
         };
         memory.put_pair(request.pairs, key, value)?;
         request.count -= 1;
@@ -327,7 +342,7 @@ pub fn some<const HARTS: usize, M: Memory>(
         let key = memory.key(request.pairs)?;
         let (key, value) = match answers.value(key, set, same) {
             Some(value) => (key, value),
-            None => unknown(),
+            None => unknown(memory)?,
         };
         memory.put_pair(request.pairs, key, value)?;
         request.advance(memory);

@@ -78,9 +78,11 @@ workloads! {
     "hwprobe_vdso", 10_000, harts 1: "hwprobe, one key, all harts, by the vDSO" => query::hwprobe_vdso;
     "hwprobe_call", 5_000, harts 1: "hwprobe, one key, all harts, by the system call" => query::hwprobe_call;
     "hwprobe_set", 5_000, harts 1: "hwprobe, one key, a set of harts, by the vDSO's function" => query::hwprobe_set;
+    "hwprobe_others", 5_000, harts 1: "the same, the set of all harts but the first" => query::hwprobe_others;
     "hwprobe_six", 5_000, harts 1: "hwprobe, six keys, all harts, by the vDSO" => query::hwprobe_six;
     "hwprobe_all_set", 5_000, harts 1: "hwprobe, one key, the set of all harts, by the vDSO's function" => query::hwprobe_all_set;
     "hwprobe_which", 5_000, harts 1: "hwprobe, which harts have a key's value, by the vDSO's function" => query::hwprobe_which;
+    "hwprobe_which_all", 5_000, harts 1: "the same among all harts" => query::hwprobe_which_all;
     "open_read_close", 2_000, harts 1: "open, read, close /sys/kernel/cpu_byteorder" => query::open_read_close;
     "access", 2_000, harts 1: "access /sys/kernel/cpu_byteorder" => query::access;
     "signal", 5_000, harts 1: "a signal to oneself: kill, handler, return" => calls::signal;

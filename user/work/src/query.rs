@@ -65,8 +65,28 @@ pub fn hwprobe_call(meter: &mut Meter) -> Outcome {
 }
 
 pub fn hwprobe_set(meter: &mut Meter) -> Outcome {
+    set(meter, 1)
+}
+
+/// Where harts differ, the set that takes longest: neither all of them nor few.
+pub fn hwprobe_others(meter: &mut Meter) -> Outcome {
+    let all = allowed()?;
+    set(meter, if all == 1 { 1 } else { all & !1 })
+}
+
+/// The set that sched_getaffinity(2) gives to a program that may run anywhere.
+pub fn hwprobe_all_set(meter: &mut Meter) -> Outcome {
+    set(meter, allowed()?)
+}
+
+fn allowed() -> Result<u64, Errno> {
+    let mut harts = 0_u64;
+    attempt!(nr::SCHED_GETAFFINITY, 0, 8, &raw mut harts).map(|_| harts)
+}
+
+fn set(meter: &Meter, mut harts: u64) -> Outcome {
     let function = function(meter)?;
-    let (mut pair, mut harts) = (EXTENSIONS, 1_u64);
+    let mut pair = EXTENSIONS;
     meter.each(|| well(function(&raw mut pair, 1, 8, &raw mut harts, 0)))
 }
 
@@ -77,22 +97,25 @@ pub fn hwprobe_six(meter: &mut Meter) -> Outcome {
     meter.each(|| well(function(pairs.as_mut_ptr(), pairs.len(), 0, core::ptr::null_mut(), 0)))
 }
 
-/// The set that sched_getaffinity(2) gives to a program that may run anywhere.
-pub fn hwprobe_all_set(meter: &mut Meter) -> Outcome {
-    let function = function(meter)?;
-    let (mut pair, mut harts) = (EXTENSIONS, 0_u64);
-    attempt!(nr::SCHED_GETAFFINITY, 0, 8, &raw mut harts)?;
-    meter.each(|| well(function(&raw mut pair, 1, 8, &raw mut harts, 0)))
+pub fn hwprobe_which(meter: &mut Meter) -> Outcome {
+    which(meter, 1, 1)
 }
 
-pub fn hwprobe_which(meter: &mut Meter) -> Outcome {
+/// An empty set stands for all harts.
+pub fn hwprobe_which_all(meter: &mut Meter) -> Outcome {
+    which(meter, 0, allowed()?)
+}
+
+/// Which of the harts `asked` about have what all have: `found`.
+#[inline(always)]
+fn which(meter: &Meter, asked: u64, found: u64) -> Outcome {
     let function = function(meter)?;
     let mut pair = EXTENSIONS;
     call(&raw mut pair, 1, 0, core::ptr::null_mut(), 0)?;
     meter.each(|| {
-        let mut harts = 1_u64;
+        let mut harts = asked;
         well(function(&raw mut pair, 1, 8, &raw mut harts, WHICH_CPUS))?;
-        holds(harts == 1, "hart 0 lacks what it said it has")
+        holds(harts == found, "a hart lacks what it said it has")
     })
 }
 
