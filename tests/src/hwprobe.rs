@@ -14,7 +14,7 @@ const DIFFERENT: &[&str] = &[
 
 /// Three kinds of harts as Linux understands them, too: all by lists (a hart without one it takes for one without any
 /// extension, once another has one), and with blocks of one size (of different ones it takes the first for all).
-const THREE_KINDS: &[&str] = &[
+pub const THREE_KINDS: &[&str] = &[
     r#"/cpus/cpu@1 riscv,isa-extensions = "i", "m", "a", "f", "d", "c", "zba", "zbs", "zicboz", "zihpm", "svadu""#,
     r#"/cpus/cpu@2 riscv,isa-extensions = "i", "m", "a", "f", "d", "c", "zicbom", "zicboz", "zkn", "zfa", "zicntr""#,
 ];

@@ -20,7 +20,8 @@ use crate::workspace::Workspace;
 use anyhow::{Result, bail};
 use boot::Setting;
 use count::Count;
-use document::{BOOT, Document, Outcome};
+pub use document::Document;
+use document::{BOOT, Outcome};
 use work::{WORKLOADS, Workload};
 
 /// Does what `verb` says and gives the status to end with.

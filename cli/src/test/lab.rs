@@ -2,12 +2,12 @@
 
 use super::tally::Tally;
 use crate::args::LabMachineArgs;
-use crate::lab;
+use crate::lab::{self, Document};
 use crate::process;
 use crate::say;
 use crate::workspace::Workspace;
 use anyhow::{Context, Result};
-use limen_tests::budget;
+use limen_tests::budget::{BUDGETS, Budget};
 use limen_tests::lab::LabTest;
 use std::process::Command;
 use std::time::Instant;
@@ -50,32 +50,41 @@ fn call(workspace: &Workspace, test: &LabTest) -> Result<Option<String>> {
     }))
 }
 
-/// Counts the workloads of the budget twice, on the machine that the budget speaks of.
+/// Counts the workloads of the budgets, those of the first machine twice.
 pub fn counted(workspace: &Workspace, wanted: &[&str], tally: &Tally) {
     if wanted.is_empty() {
         return;
     }
-    say!("the lab counts what the budget names");
-    let machine = LabMachineArgs {
-        kernels: vec!["limen".into()],
-        cpu: "rv64".into(),
-        smp: 1,
-        mem: "1G".into(),
-        tree: Vec::new(),
-        no_settle: false,
-        timeout: 300,
+    say!("the lab counts what the budgets name");
+    let count = |budget: &Budget| {
+        let machine = LabMachineArgs {
+            kernels: vec!["limen".into()],
+            cpu: "rv64".into(),
+            smp: budget.harts,
+            mem: "1G".into(),
+            tree: budget.tree.iter().map(|&edit| edit.to_owned()).collect(),
+            no_settle: false,
+            timeout: 300,
+        };
+        lab::count_all(workspace, &machine, &budget.workloads()).map_err(|error| format!("{error:#}"))
     };
-    let count = || lab::count_all(workspace, &machine, &budget::workloads()).map_err(|error| format!("{error:#}"));
+    let check = |budget: &Budget, counts: &Result<Document, String>| {
+        let document = counts.as_ref().map_err(Clone::clone)?;
+        budget.check(|workload, name| lab::figure(document, workload, name))
+    };
+    let Some((one, others)) = BUDGETS.split_first() else { return };
     let started = Instant::now();
-    let first = count();
+    let first = count(one);
     if wanted.contains(&COUNTED[0]) {
-        let result = first.as_ref().map_err(Clone::clone);
-        let result = result.and_then(|document| budget::check(|name| lab::figure(document, name, "instructions")));
-        tally.timed(COUNTED[0], started.elapsed().as_secs_f32(), result.err().as_deref());
+        let results =
+            std::iter::once(check(one, &first)).chain(others.iter().map(|budget| check(budget, &count(budget))));
+        let wrong: Vec<String> = results.filter_map(Result::err).collect();
+        let failure = (!wrong.is_empty()).then(|| wrong.join("\n"));
+        tally.timed(COUNTED[0], started.elapsed().as_secs_f32(), failure.as_deref());
     }
     if wanted.contains(&COUNTED[1]) {
         let started = Instant::now();
-        let result = match (first, count()) {
+        let result = match (first, count(one)) {
             (Ok(first), Ok(second)) if first == second => Ok(()),
             (Ok(first), Ok(second)) => Err(lab::what_differs(&first, &second)),
             (Err(error), _) | (_, Err(error)) => Err(error),
