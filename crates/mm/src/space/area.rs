@@ -79,7 +79,7 @@ impl AreaFlags {
 pub struct Past(AtomicU8);
 
 impl Past {
-    /// Some page may have been mapped; without it there is nothing to clear.
+    /// Some page may have been mapped, or page tables made; without it there is nothing to clear or to free.
     const TOUCHED: u8 = 1 << 0;
     /// Some page may be private; without it a fork has nothing to share.
     const PRIVATE: u8 = 1 << 1;

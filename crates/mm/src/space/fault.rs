@@ -111,16 +111,23 @@ impl Inner {
             return Err(FaultError::AccErr);
         }
         let va = page_down(addr);
-        let entry = self.table.entry_shared(&mut local.cursor, va).map_err(|_| FaultError::Oom)?;
+        let Ok(entry) = self.table.entry_shared(&mut local.cursor, va) else { return self.no_memory(area) };
         if entry.load().is_present() {
             return self.fault_present(area, local, va, access);
         }
         if access != Access::Write || !area.is_anonymous() {
             return self.fault_absent(area, local, va, access);
         }
-        let frame = Frame::alloc_zeroed(Kind::Anonymous).ok_or(FaultError::Oom)?;
+        let Some(frame) = Frame::alloc_zeroed(Kind::Anonymous) else { return self.no_memory(area) };
         self.install_private(area, local, va, &entry, frame);
         Ok(())
+    }
+
+    /// Memory has run out after page tables may have been made.
+    #[cold]
+    fn no_memory(&self, area: &Vma) -> Result<(), FaultError> {
+        area.past.touch();
+        Err(FaultError::Oom)
     }
 
     #[inline(never)]

@@ -248,37 +248,59 @@ impl Inner {
 
     /// Removes everything in `start..end`. `ENOMEM` if that would split an area into too many.
     pub(super) fn unmap(&mut self, start: usize, end: usize) -> Result<(), Errno> {
-        self.split(start)?;
-        self.split(end)?;
-        let i = self.areas.first_above(start);
+        let mut i = self.areas.first_above(start);
+        if self.areas.get(i).is_some_and(|area| area.start < start && area.end > start) {
+            self.split_at(i, start)?;
+            i += 1;
+        }
         let mut j = i;
-        let mut touched = false;
+        let (mut touched, mut pages) = (false, 0);
         let (mut low, mut high) = (end, start);
         while let Some(area) = self.areas.get(j).filter(|area| area.start < end) {
+            if area.end > end {
+                self.split_at(j, end)?;
+                continue;
+            }
             touched |= area.past.is_touched();
             (low, high) = (low.min(area.start), area.end);
-            self.total -= area.pages();
+            pages += area.pages();
             j += 1;
         }
         if i == j {
             return Ok(());
         }
-        for area in self.areas.drain(i, j) {
+        self.total -= pages;
+        if j == i + 1 {
+            let area = self.areas.remove(i);
             Self::bury(&mut self.dead, area);
+        } else {
+            for area in self.areas.drain(i, j) {
+                Self::bury(&mut self.dead, area);
+            }
         }
-        let space = self.table.space().clone();
-        let mut gather = PageTable::gather(&space, tlb::Reason::Unmap);
         if touched {
-            let cleared = self.table.clear(low, high, &mut gather);
-            self.mapped.less(cleared);
-        }
-        let (floor, ceiling) = self.gap_around(low, high);
-        // A table can be free only if all that it serves lies in the gap. The area need not have been touched: a
-        // neighbour that is gone may have left it its table.
-        if ceiling - floor >= 1 << 21 {
-            self.table.free_tables(low, high, floor, ceiling, &mut gather);
+            self.clear_gap(i, low, high);
         }
         self.freed(end);
         Ok(())
+    }
+
+    /// Frees the pages and page tables of `start..end`, which lies between the areas `next - 1` and `next`.
+    fn clear_gap(&mut self, next: usize, start: usize, end: usize) {
+        let space = self.table.space().clone();
+        let mut gather = PageTable::gather(&space, tlb::Reason::Unmap);
+        let cleared = self.table.clear(start, end, &mut gather);
+        self.mapped.less(cleared);
+        let below = next.checked_sub(1).and_then(|i| self.areas.get(i));
+        let above = self.areas.get(next);
+        let (floor, ceiling) = (below.map_or(0, |area| area.end), above.map_or(user_top(), |area| area.start));
+        // A table that serves a neighbour too stays, and is the neighbour's from now on, even if nobody has touched it.
+        for area in below.iter().chain(above.iter()) {
+            area.past.touch();
+        }
+        // A table can be free only if all that it serves lies in the gap.
+        if ceiling - floor >= 1 << 21 {
+            self.table.free_tables(start, end, floor, ceiling, &mut gather);
+        }
     }
 }

@@ -335,9 +335,14 @@ impl Inner {
     /// Makes `addr` the border of two areas, if it is inside one. `ENOMEM` (also for too many areas).
     fn split(&mut self, addr: usize) -> Result<(), Errno> {
         let i = self.areas.first_above(addr);
-        if self.areas.get(i).is_none_or(|area| area.start >= addr) {
-            return Ok(());
+        match self.areas.get(i) {
+            Some(area) if area.start < addr => self.split_at(i, addr),
+            _ => Ok(()),
         }
+    }
+
+    /// Makes `addr`, inside area `i`, the border of that and a new area `i + 1`. `ENOMEM` (also for too many areas).
+    fn split_at(&mut self, i: usize, addr: usize) -> Result<(), Errno> {
         if self.areas.len() >= MAX_AREAS {
             return Err(Errno::ENOMEM);
         }
@@ -364,7 +369,11 @@ impl Inner {
 
     /// Joins areas that continue each other, among those that touch `start..end`.
     fn merge(&mut self, start: usize, end: usize) {
-        let mut i = self.areas.first_above(start.saturating_sub(1));
+        self.merge_from(self.areas.first_above(start.saturating_sub(1)), end);
+    }
+
+    /// The same from area `i` on up to the one that begins at `end`.
+    fn merge_from(&mut self, mut i: usize, end: usize) {
         while let (Some(area), Some(next)) = (self.areas.get(i), self.areas.get(i + 1)) {
             if area.start > end {
                 break;

@@ -1,11 +1,10 @@
 //! mprotect(2).
 
 use hal::addr::{PAGE_SIZE, page_up};
-use hal::mem::pgtable::Prot;
+use hal::mem::pgtable::{Prot, PteRef};
 use uapi::{Errno, mman};
 
-use super::area::AreaFlags;
-use super::fault::own_rights;
+use super::area::{AreaFlags, Vma};
 use super::map::rights;
 use super::{AddressSpace, Inner};
 
@@ -39,36 +38,56 @@ impl AddressSpace {
                 }
                 start = area.start;
             }
-            let rights = rights(prot);
-            let result = inner.protect(start, end, rights);
-            inner.merge(start, end);
-            result
+            inner.protect(start, end, rights(prot))
         })
     }
 }
 
 impl Inner {
     fn protect(&mut self, start: usize, end: usize, prot: Prot) -> Result<(), Errno> {
-        let mut at = start;
-        while at < end {
-            let i = self.areas.find(at).ok_or(Errno::ENOMEM)?;
-            let Some(area) = self.areas.get(i) else { return Err(Errno::ENOMEM) };
+        let first = self.areas.find(start).ok_or(Errno::ENOMEM)?;
+        let result = self.protect_from(first, start, end, prot);
+        self.merge_from(first.saturating_sub(1), end);
+        result
+    }
+
+    /// From `at` on, which is in area `i`.
+    fn protect_from(&mut self, mut i: usize, mut at: usize, end: usize, prot: Prot) -> Result<(), Errno> {
+        loop {
+            let area = self.areas.get(i).filter(|area| area.start <= at).ok_or(Errno::ENOMEM)?;
             if prot.writable() && !area.flags.has(AreaFlags::MAY_WRITE) {
                 return Err(Errno::EACCES);
             }
-            let to = area.end.min(end);
             if area.prot != prot {
-                self.split(at)?;
-                self.split(to)?;
-                let i = self.areas.find(at).ok_or(Errno::ENOMEM)?;
+                if area.start < at {
+                    self.split_at(i, at)?;
+                    i += 1;
+                }
+                if self.areas.get(i).is_some_and(|area| area.end > end) {
+                    self.split_at(i, end)?;
+                }
                 let Some(area) = self.areas.get_mut(i) else { return Err(Errno::ENOMEM) };
                 area.prot = prot;
                 if area.past.is_touched() {
-                    self.table.protect(at, to, |value| own_rights(area, value));
+                    self.table.protect(at, area.end, |entry| exclusive_rights(area, entry));
                 }
             }
-            at = to;
+            at = self.areas.get(i).map_or(end, |area| area.end);
+            if at >= end {
+                return Ok(());
+            }
+            i += 1;
         }
-        Ok(())
+    }
+}
+
+/// The rights that an area gives a page that is mapped. A private page is writable at once if nobody else has it, which
+/// spares the fault that would find that out.
+fn exclusive_rights(area: &Vma, entry: &PteRef<'_>) -> Prot {
+    let value = entry.load();
+    if area.is_shared() || value.is_private() && (value.is_writable() || entry.is_sole_owner()) {
+        area.prot
+    } else {
+        area.prot.without_write()
     }
 }

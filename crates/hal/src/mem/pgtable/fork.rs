@@ -26,7 +26,8 @@ impl PageTable {
     pub fn share_range(&mut self, child: &mut PageTable, start: usize, end: usize) -> Result<Shared, NoMemory> {
         let mut shared = Shared::default();
         let mut result = Ok(());
-        self.leaf_tables(start, end, |_, first, entries| {
+        let mut cursor = self.cursor;
+        self.leaf_tables(&mut cursor, start, end, |first, entries| {
             if result.is_err() {
                 return;
             }
@@ -62,6 +63,7 @@ impl PageTable {
                 i = next_present(entries, i + 1);
             }
         });
+        self.cursor = cursor;
         result.map(|()| shared)
     }
 

@@ -9,7 +9,6 @@ use super::{
 };
 use super::{Reason, is_table, new_epoch, user_top};
 use crate::mem::frame::Frame;
-use crate::mem::tlb::Space;
 
 /// Index of the first entry from `from` on that is not 0, or the number of entries. Four absent ones are passed over at
 /// a time: most entries of an area are absent.
@@ -55,37 +54,37 @@ impl PageTable {
     /// Calls `f` with each leaf table that has pages of `start..end`: the address of the first of them and their
     /// entries. Where tables are absent the walk skips as much as the absent entry covers.
     #[inline]
-    pub(super) fn leaf_tables(&mut self, start: usize, end: usize, mut f: impl FnMut(&Space, usize, &[Slot])) {
-        let mut cursor = self.cursor;
+    pub(super) fn leaf_tables(&self, cursor: &mut Cursor, start: usize, end: usize, mut f: impl FnMut(usize, &[Slot])) {
         let mut va = start;
         while va < end {
-            match self.leaf_table(&mut cursor, va) {
+            match self.leaf_table(cursor, va) {
                 Ok(number) => {
                     let first = index(va, 0);
                     let count = (ENTRIES - first).min((end - va) / PAGE_SIZE);
                     // SAFETY: a linked table, alive while `self` is borrowed.
-                    f(&self.space, va, unsafe { &table(number)[first..first + count] });
+                    f(va, unsafe { &table(number)[first..first + count] });
                     va += count * PAGE_SIZE;
                 }
                 Err(level) => match (va | (span(level) - 1)).checked_add(1) {
                     Some(next) => va = next,
-                    None => break,
+                    None => return,
                 },
             }
         }
-        self.cursor = cursor;
     }
 
     /// Calls `f` for each present entry of the pages in `start..end` (page-aligned), in order.
     #[inline]
     pub fn walk_range(&mut self, start: usize, end: usize, mut f: impl FnMut(usize, PteRef<'_>)) {
-        self.leaf_tables(start, end, |space, first, entries| {
+        let mut cursor = self.cursor;
+        self.leaf_tables(&mut cursor, start, end, |first, entries| {
             let mut i = next_present(entries, 0);
             while let Some(slot) = entries.get(i) {
-                f(first + i * PAGE_SIZE, PteRef::new(slot, space, first + i * PAGE_SIZE));
+                f(first + i * PAGE_SIZE, PteRef::new(slot, &self.space, first + i * PAGE_SIZE));
                 i = next_present(entries, i + 1);
             }
         });
+        self.cursor = cursor;
     }
 
     /// Clears all entries of `start..end` (page-aligned). Gives the number of (all, private) pages that were mapped,
@@ -93,8 +92,12 @@ impl PageTable {
     pub fn clear(&mut self, start: usize, end: usize, gather: &mut Gather<'_>) -> (usize, usize) {
         assert!(gather.is_for(&self.space));
         let (mut all, mut private) = (0, 0);
-        self.leaf_tables(start, end, |_, first, entries| {
+        let mut cursor = self.cursor;
+        self.leaf_tables(&mut cursor, start, end, |first, entries| {
             let mut i = next_present(entries, 0);
+            if i == entries.len() {
+                return;
+            }
             let mut last = i;
             gather.touch(first + i * PAGE_SIZE);
             while let Some(slot) = entries.get(i) {
@@ -109,6 +112,7 @@ impl PageTable {
             }
             gather.touch(first + last * PAGE_SIZE);
         });
+        self.cursor = cursor;
         (all, private)
     }
 
@@ -121,24 +125,32 @@ impl PageTable {
     /// Gives the pages of `start..end` the rights `prot(entry)`. What becomes narrower is fenced before this returns;
     /// what becomes wider is resolved by the next fault, on harts that have the old entry. What becomes executable may
     /// have been stored by the program itself, so that all harts that run it fetch afresh.
-    pub fn protect(&mut self, start: usize, end: usize, mut prot: impl FnMut(PteVal) -> Prot) {
-        let space = self.space.clone();
-        let mut gather = Gather::new(&space, Reason::Protect, false);
+    pub fn protect(&mut self, start: usize, end: usize, mut prot: impl FnMut(&PteRef<'_>) -> Prot) {
+        let mut cursor = self.cursor;
+        let space = &*self.space;
+        let mut gather = Gather::new(space, Reason::Protect, false);
         let mut fetches = planted!(ProtectExec);
-        self.walk_range(start, end, |va, entry| {
-            let old = entry.load();
-            let new = prot(old);
-            if new != old.prot() {
-                if new.executable() && !old.prot().executable() && !fetches {
-                    space.flush_icache();
-                    fetches = true;
+        self.leaf_tables(&mut cursor, start, end, |first, entries| {
+            let mut i = next_present(entries, 0);
+            while let Some(slot) = entries.get(i) {
+                let va = first + i * PAGE_SIZE;
+                let entry = PteRef::new(slot, space, va);
+                let (old, new) = (entry.load().prot(), prot(&entry));
+                if new != old {
+                    if new.executable() && !old.executable() && !fetches {
+                        space.flush_icache();
+                        fetches = true;
+                    }
+                    entry.set_prot(new);
+                    if !new.contains(old) {
+                        gather.touch(va);
+                    }
                 }
-                entry.set_prot(new);
-                if !new.contains(old.prot()) {
-                    gather.touch(va);
-                }
+                i = next_present(entries, i + 1);
             }
         });
+        drop(gather);
+        self.cursor = cursor;
     }
 
     /// Moves the pages of `from..from + len` to `to`, where nothing is mapped; the ranges do not overlap. On failure

@@ -112,6 +112,9 @@ impl<'a> Gather<'a> {
 impl Drop for Gather<'_> {
     #[inline]
     fn drop(&mut self) {
-        self.flush();
+        // Nothing is held that did not leave a trace here.
+        if self.tables || self.start < self.end {
+            self.flush();
+        }
     }
 }
