@@ -2,6 +2,7 @@
 
 use alloc::sync::Arc;
 
+use hal::mem::frame;
 use uapi::Siginfo;
 use uapi::signal::{SI_KERNEL, SIGKILL};
 
@@ -15,10 +16,15 @@ fn score(rss: usize, total: usize, adjust: i32) -> Option<i64> {
 }
 
 /// Kills the process with the largest resident set, adjusted by its oom_score_adj, the youngest of equals; never the
-/// first one. False when there is nobody, or one that was chosen before is still on its way out.
+/// first one. False when there is nobody, when one that was chosen before is still on its way out, or when there is memory
+/// again.
 pub fn kill(total_pages: usize) -> bool {
     let victim = {
         let tree = tree_lock();
+        // With the tree locked: who has left it has given its memory back before.
+        if !frame::is_low() {
+            return false;
+        }
         let mut best: Option<(i64, Arc<Process>)> = None;
         for (pid, node) in tree.processes() {
             let process = &node.value;
