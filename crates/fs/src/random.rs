@@ -81,6 +81,9 @@ pub fn read(out: &mut OutBuf<'_>) -> Result<usize> {
     let mut done = 0;
     let mut chunk = [0; 256];
     while !out.is_empty() {
+        if done % 4096 == 4096 - chunk.len() {
+            hal::hart::window();
+        }
         let n = out.len().min(chunk.len());
         let bytes = chunk.get_mut(..n).ok_or(Errno::EIO)?;
         fill(bytes);

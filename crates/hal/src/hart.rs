@@ -277,11 +277,12 @@ pub fn idle() {
     }
 }
 
-/// Lets pending interrupts in. No spin lock is held.
+/// Lets pending interrupts in. The caller holds no lock that a handler takes: those of run queues, timers, signals,
+/// processes and terminals. Nothing else is switched or preempted here.
 #[inline]
 pub fn window() {
     #[cfg(target_os = "none")]
-    // SAFETY: the kernel trap path handles an interrupt here; the caller holds no lock that a handler takes.
+    // SAFETY: the kernel trap path handles an interrupt here.
     unsafe {
         csr::set_sstatus(csr::SIE);
         csr::clear_sstatus(csr::SIE);

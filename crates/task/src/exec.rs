@@ -75,7 +75,10 @@ pub fn replace_image(image: Image, regs: &mut UserFrame) -> Result<(), Errno> {
     if let Some(parent) = me.vfork.replace(None) {
         parent.complete();
     }
-    drop((old, old_exe));
+    if let Some(old) = old.and_then(Arc::into_inner) {
+        old.release();
+    }
+    drop(old_exe);
 
     if let Some(files) = unshared {
         drop(me.files_slot().replace(Some(files)));

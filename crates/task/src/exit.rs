@@ -115,7 +115,7 @@ fn leave_space(me: &Thread) {
     // The program's file can be written to as soon as a parent knows of the end: it goes with the space, not with the
     // process, which its last thread still holds while it leaves.
     if let Some(mm) = mm.and_then(Arc::into_inner) {
-        drop(mm);
+        mm.release();
         let exe = me.process.exe.lock().take();
         drop(exe);
     }

@@ -17,6 +17,9 @@ struct Zero;
 struct Full;
 struct Random;
 
+/// Bytes cleared before interrupts are let in.
+const BETWEEN_WINDOWS: usize = 64 << 10;
+
 /// A device whose opened file has no state.
 struct Stateless(&'static dyn FileOps);
 
@@ -32,6 +35,19 @@ fn swallow(input: &mut InBuf<'_>) -> Result<usize> {
     let n = input.len();
     input.skip(n);
     Ok(n)
+}
+
+#[cold]
+fn many_zeroes(out: &mut OutBuf<'_>) -> Result<usize> {
+    let mut done = out.write_zeroes(BETWEEN_WINDOWS)?;
+    while !out.is_empty() {
+        hal::hart::window();
+        match out.write_zeroes(BETWEEN_WINDOWS) {
+            Ok(more) if more != 0 => done += more,
+            _ => break,
+        }
+    }
+    Ok(done)
 }
 
 impl FileOps for Null {
@@ -56,7 +72,7 @@ impl FileOps for Zero {
     #[inline]
     fn read(&self, _: &File, out: &mut OutBuf<'_>) -> Result<usize> {
         let n = out.len();
-        out.write_zeroes(n)
+        if n <= BETWEEN_WINDOWS { out.write_zeroes(n) } else { many_zeroes(out) }
     }
     fn write(&self, _: &File, input: &mut InBuf<'_>) -> Result<usize> {
         swallow(input)

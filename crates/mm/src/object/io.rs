@@ -1,6 +1,7 @@
 //! Reading and writing an object.
 
 use hal::addr::{PAGE_SHIFT, PAGE_SIZE};
+use hal::hart;
 use hal::mem::frame::{self, Frame, Kind};
 use hal::user::{InBuf, OutBuf};
 use uapi::Errno;
@@ -14,12 +15,21 @@ fn progress(done: usize, error: Errno) -> Result<usize, Errno> {
     if done == 0 { Err(error) } else { Ok(done) }
 }
 
+/// Lets interrupts in every 16 pages.
+#[inline]
+fn pause(at: usize, done: usize) {
+    if done != 0 && (at >> PAGE_SHIFT).is_multiple_of(16) {
+        hart::window();
+    }
+}
+
 impl Object {
     /// Reads from byte `offset` on until `out` is full or the file ends; gives the bytes read. `EFAULT`.
     pub fn read(&self, offset: usize, out: &mut OutBuf<'_>) -> Result<usize, Errno> {
         let mut done = 0;
         loop {
             let Some(at) = offset.checked_add(done) else { return Ok(done) };
+            pause(at, done);
             let left = self.size().saturating_sub(at).min(out.len());
             if left == 0 {
                 return Ok(done);
@@ -46,6 +56,7 @@ impl Object {
             let Some(at) = offset.checked_add(done).filter(|&at| at < isize::MAX as usize) else {
                 return progress(done, Errno::EFBIG);
             };
+            pause(at, done);
             let within = at % PAGE_SIZE;
             let n = input.len().min(PAGE_SIZE - within);
             let written = match self.existing_page(at >> PAGE_SHIFT) {
@@ -103,6 +114,9 @@ impl Object {
             return Err(Errno::ENOSPC);
         }
         for index in pages {
+            if index.is_multiple_of(64) {
+                hart::window();
+            }
             if self.existing_page(index).map_err(|_| Errno::ENOSPC)?.is_some() {
                 continue;
             }

@@ -211,6 +211,9 @@ impl Inner {
             if value.is_present() && if write { value.is_writable() } else { value.prot().readable() } {
                 continue;
             }
+            if (va >> PAGE_SHIFT).is_multiple_of(64) {
+                hal::hart::window();
+            }
             self.fault_alone(va, access).map_err(|error| match error {
                 FaultError::AccErr => Errno::EINVAL,
                 FaultError::MapErr | FaultError::Oom => Errno::ENOMEM,

@@ -285,6 +285,11 @@ impl AreaList {
         self.list.push(area);
     }
 
+    /// Forgets all areas.
+    pub fn clear(&mut self) {
+        self.list.clear();
+    }
+
     pub fn remove(&mut self, i: usize) -> Vma {
         self.list.remove(i)
     }

@@ -4,6 +4,7 @@ use alloc::sync::Arc;
 
 use hal::addr::{PAGE_SHIFT, PAGE_SIZE, page_up};
 use hal::calls::Access;
+use hal::hart;
 use hal::mem::layout::user_top;
 use hal::mem::pgtable::{PageTable, Prot};
 use hal::mem::{frame, tlb};
@@ -241,6 +242,9 @@ impl Inner {
             if value.is_present() && (access != Access::Write || value.is_writable()) {
                 continue;
             }
+            if (va >> PAGE_SHIFT).is_multiple_of(64) {
+                hart::window();
+            }
             self.fault_alone(va, access)?;
         }
         Ok(())
@@ -289,6 +293,7 @@ impl Inner {
     fn clear_gap(&mut self, next: usize, start: usize, end: usize) {
         let space = self.table.space().clone();
         let mut gather = PageTable::gather(&space, tlb::Reason::Unmap);
+        gather.allow_windows();
         let cleared = self.table.clear(start, end, &mut gather);
         self.mapped.less(cleared);
         let below = next.checked_sub(1).and_then(|i| self.areas.get(i));

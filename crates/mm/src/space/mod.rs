@@ -408,11 +408,18 @@ impl Inner {
     }
 }
 
-impl Drop for AddressSpace {
-    fn drop(&mut self) {
-        let inner = self.inner.get_mut();
-        let Inner { areas, table, .. } = inner;
+impl AddressSpace {
+    /// The end of a space, by one who holds no lock that an interrupt's handler takes: interrupts are let in on the way.
+    pub fn release(mut self) {
+        self.tear_down(true);
+    }
+
+    fn tear_down(&mut self, windows: bool) {
+        let Inner { areas, table, .. } = self.inner.get_mut();
         table.tear_down(|table, gather| {
+            if windows {
+                gather.allow_windows();
+            }
             for area in areas.iter().filter(|area| area.past.is_touched()) {
                 table.clear(area.start, area.end, gather);
             }
@@ -433,6 +440,15 @@ impl Drop for AddressSpace {
             if let Backing::Object(object) = &area.backing {
                 object.remove_area(area.slot);
             }
+        }
+        areas.clear();
+    }
+}
+
+impl Drop for AddressSpace {
+    fn drop(&mut self) {
+        if self.inner.get_mut().areas.len() != 0 {
+            self.tear_down(false);
         }
     }
 }

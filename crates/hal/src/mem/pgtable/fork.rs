@@ -6,6 +6,7 @@ use super::pte::{clone_of, is_shareable, read_only, writable, write_protect};
 use super::walk::next_present;
 use super::{NoMemory, PageTable, Reason, index, table};
 use crate::addr::PAGE_SIZE;
+use crate::hart;
 use crate::mem::tlb::inject;
 
 /// What a fork did to one range.
@@ -22,7 +23,7 @@ impl PageTable {
     /// copies. Pages of files and the page of zeroes are left to faults: they are found again where they came from.
     ///
     /// The parent's entries owe a fence on all harts that run it: [`PageTable::fork_done`] after the last range, and
-    /// before the child runs. On failure some pages are shared already; the child is dropped then.
+    /// before the child runs. Interrupts may come in between two tables ([`hart::window`]). On failure some pages are shared already; the child is dropped then.
     pub fn share_range(&mut self, child: &mut PageTable, start: usize, end: usize) -> Result<Shared, NoMemory> {
         let mut shared = Shared::default();
         let mut result = Ok(());
@@ -30,6 +31,9 @@ impl PageTable {
         self.leaf_tables(&mut cursor, start, end, |first, entries| {
             if result.is_err() {
                 return;
+            }
+            if first != start {
+                hart::window();
             }
             let mut target = None;
             let mut i = next_present(entries, 0);

@@ -8,7 +8,11 @@ use super::{
     span, table,
 };
 use super::{Reason, is_table, new_epoch, user_top};
+use crate::hart;
 use crate::mem::frame::Frame;
+
+/// Bytes of pages moved between two windows for interrupts.
+const WINDOW: usize = 128 * PAGE_SIZE;
 
 /// Index of the first entry from `from` on that is not 0, or the number of entries. Four absent ones are passed over at
 /// a time: most entries of an area are absent.
@@ -94,6 +98,9 @@ impl PageTable {
         let (mut all, mut private) = (0, 0);
         let mut cursor = self.cursor;
         self.leaf_tables(&mut cursor, start, end, |first, entries| {
+            if first != start {
+                gather.pause();
+            }
             let mut i = next_present(entries, 0);
             if i == entries.len() {
                 return;
@@ -124,13 +131,17 @@ impl PageTable {
 
     /// Gives the pages of `start..end` the rights `prot(entry)`. What becomes narrower is fenced before this returns;
     /// what becomes wider is resolved by the next fault, on harts that have the old entry. What becomes executable may
-    /// have been stored by the program itself, so that all harts that run it fetch afresh.
+    /// have been stored by the program itself, so that all harts that run it fetch afresh. Interrupts may come in between two
+    /// tables ([`hart::window`]).
     pub fn protect(&mut self, start: usize, end: usize, mut prot: impl FnMut(&PteRef<'_>) -> Prot) {
         let mut cursor = self.cursor;
         let space = &*self.space;
         let mut gather = Gather::new(space, Reason::Protect, false);
         let mut fetches = planted!(ProtectExec);
         self.leaf_tables(&mut cursor, start, end, |first, entries| {
+            if first != start {
+                hart::window();
+            }
             let mut i = next_present(entries, 0);
             while let Some(slot) = entries.get(i) {
                 let va = first + i * PAGE_SIZE;
@@ -155,11 +166,14 @@ impl PageTable {
 
     /// Moves the pages of `from..from + len` to `to`, where nothing is mapped; the ranges do not overlap. On failure
     /// for want of memory some pages have moved; calling it again with the two ends exchanged moves them back without
-    /// needing memory. Fenced before it returns.
+    /// needing memory. Fenced before it returns. Interrupts may come in on the way ([`hart::window`]).
     pub fn move_range(&mut self, from: usize, to: usize, len: usize) -> Result<(), super::NoMemory> {
         let space = self.space.clone();
         let mut gather = Gather::new(&space, Reason::Unmap, false);
         for offset in (0..len).step_by(PAGE_SIZE) {
+            if offset % WINDOW == WINDOW - PAGE_SIZE {
+                hart::window();
+            }
             let Some(source) = self.find(from + offset).filter(|e| e.load().is_present()) else { continue };
             let value = source.load();
             // The table first, so that nothing is taken out that has no place to go.

@@ -7,6 +7,7 @@ use core::mem::MaybeUninit;
 
 use super::{Reason, Space};
 use crate::addr::PAGE_SIZE;
+use crate::hart;
 use crate::mem::frame::{Frame, FrameBatch};
 
 /// Pages with other references that are collected before a fence is forced.
@@ -19,6 +20,8 @@ pub struct Gather<'a> {
     reason: Reason,
     /// No hart can reach the space any more: nothing is owed, handles are dropped at once.
     immediate: bool,
+    /// Interrupts may come in between two page tables.
+    windows: bool,
     tables: bool,
     start: usize,
     end: usize,
@@ -35,12 +38,28 @@ impl<'a> Gather<'a> {
             space,
             reason,
             immediate,
+            windows: false,
             tables: false,
             start: usize::MAX,
             end: 0,
             held: 0,
             frames: [const { MaybeUninit::uninit() }; CAPACITY],
             batch: FrameBatch::new(),
+        }
+    }
+
+    /// Lets interrupts in now and then while much is cleared: the caller holds no lock that a handler takes (see
+    /// [`hart::window`]).
+    #[inline]
+    pub fn allow_windows(&mut self) {
+        self.windows = true;
+    }
+
+    /// The place for a window.
+    #[inline]
+    pub(in crate::mem) fn pause(&self) {
+        if self.windows {
+            hart::window();
         }
     }
 
