@@ -1,18 +1,37 @@
 //! When memory is gone: who goes.
 
 use alloc::sync::Arc;
+use core::sync::atomic::Ordering;
 
 use hal::mem::frame;
 use uapi::Siginfo;
-use uapi::signal::{SI_KERNEL, SIGKILL};
+use uapi::signal::{SI_KERNEL, SIGKILL, sigmask};
 
 use crate::process::{Process, State, tree_lock};
-use crate::signal::send_process;
+use crate::signal::{group_flag, send_process};
 
 /// How much killing a process would help, in pages; None: it must not be killed. `adjust` is oom_score_adj: each point
 /// is a thousandth of all memory.
 fn score(rss: usize, total: usize, adjust: i32) -> Option<i64> {
     (adjust > -1000).then(|| rss as i64 + i64::from(adjust) * (total as i64 / 1000))
+}
+
+/// Whether the process is about to give its memory back: it was killed, or is at it, which takes a while.
+fn is_leaving(process: &Process) -> bool {
+    let mut leaves = process.signals.has(group_flag::EXIT) || process.signals.pending() & sigmask(SIGKILL) != 0;
+    process.for_each_thread(|thread| leaves |= thread.dying() || thread.signals.exiting.load(Ordering::Relaxed));
+    leaves
+}
+
+/// Pages in memory. No reference is taken: it might be the last one when it is dropped.
+fn resident(process: &Process) -> usize {
+    let mut most = 0;
+    process.for_each_thread(|thread| {
+        if most == 0 {
+            most = thread.mm_slot().with(|mm| mm.map_or(0, |mm| mm.rss()));
+        }
+    });
+    most
 }
 
 /// Kills the process with the largest resident set, adjusted by its oom_score_adj, the youngest of equals; never the
@@ -31,11 +50,11 @@ pub fn kill(total_pages: usize) -> bool {
             if pid == 1 || process.state() != State::Alive {
                 continue;
             }
-            if process.leader().is_some_and(|t| t.dying()) {
+            if is_leaving(process) {
                 return false;
             }
-            let rss = process.mm().map_or(0, |mm| mm.rss());
-            let adjust = process.oom_adjust.load(core::sync::atomic::Ordering::Relaxed);
+            let rss = resident(process);
+            let adjust = process.oom_adjust.load(Ordering::Relaxed);
             let score = score(rss, total_pages, adjust).filter(|_| rss != 0);
             if let Some(score) = score
                 && best.as_ref().is_none_or(|(s, _)| score >= *s)
