@@ -11,8 +11,9 @@ pub struct Count {
     name: String,
 }
 
-/// The kernel's own count of spurious faults, which does not come from the plugin.
+/// The kernel's own counts, which do not come from the plugin: of spurious faults, and of locks found taken.
 const SPURIOUS: &str = "spurious";
+const LOCK_WAITS: &str = "lock_waits";
 
 /// Names for sums and short forms, each with what it is.
 pub const NAMES: &[(&str, &str)] = &[
@@ -24,6 +25,7 @@ pub const NAMES: &[(&str, &str)] = &[
     ("loads", "loads; also stores, amo, lrsc, fence, fence_i, vector, fp, ecall, sret, calls, returns"),
     ("faults", "page faults; repeated_faults are those with pc, address and cause of the one before"),
     (SPURIOUS, "spurious page faults by the kernel's own count, setting up and warming up included (Limen)"),
+    (LOCK_WAITS, "spin locks found taken, by the same"),
     ("interrupts", "interrupts; trap_NAME for a trap of one kind"),
     ("time", "nanoseconds of the guest's time"),
 ];
@@ -43,7 +45,7 @@ impl Count {
         let count = Self { mode, name: name.to_owned() };
         let is_known = name.starts_with("csr_")
             || name.starts_with("trap_")
-            || ((name == "time" || name == SPURIOUS) && mode.is_none())
+            || ((["time", SPURIOUS, LOCK_WAITS].contains(&name)) && mode.is_none())
             || count.figure(&Counts::default()).is_some();
         if !is_known {
             bail!("no count {text:?}: see `cargo limen lab list`");
@@ -92,9 +94,11 @@ impl Count {
 
     /// What it is for one operation of a cell that was counted.
     pub fn per_operation(&self, cell: &Cell) -> Option<f64> {
-        let Outcome::Counted { nanoseconds, spurious, region } = &cell.outcome else { return None };
-        if self.name == SPURIOUS {
-            return spurious.map(|count| count as f64 / cell.operations.max(1) as f64);
+        let Outcome::Counted { nanoseconds, spurious, lock_waits, region } = &cell.outcome else { return None };
+        if let Some((_, own)) =
+            [(SPURIOUS, spurious), (LOCK_WAITS, lock_waits)].iter().find(|(name, _)| *name == self.name)
+        {
+            return own.map(|count| count as f64 / cell.operations.max(1) as f64);
         }
         if self.name == "time" {
             return Some(*nanoseconds);

@@ -93,6 +93,9 @@ pub enum Outcome {
         /// a kernel that does not tell.
         #[serde(default)]
         spurious: Option<u64>,
+        /// Spin locks that were found taken, in the same way.
+        #[serde(default)]
+        lock_waits: Option<u64>,
         /// The counts of all operations together.
         region: Box<Region>,
     },

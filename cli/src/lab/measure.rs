@@ -1,8 +1,8 @@
 //! All workloads on all kernels: which boots that takes, and what a boot that goes wrong costs.
 //!
-//! A machine of one hart runs all workloads that need one; those that need more get a machine of their own. Two boots run
-//! at a time. When a guest hangs or dies, the first workload without an answer has failed, what was counted before it
-//! stays, and the workloads after it get another boot.
+//! A machine of one hart runs all workloads that need one; those that need more harts, or more memory, get a machine of
+//! their own. Two boots run at a time. When a guest hangs or dies, the first workload without an answer has failed, what
+//! was counted before it stays, and the workloads after it get another boot.
 
 use super::boot::{Boot, Setting};
 use super::document::{BOOT, Cell, Document, KernelResult, MachineInfo, Outcome};
@@ -10,7 +10,7 @@ use super::kernels::Candidate;
 use super::progress::Progress;
 use anyhow::Result;
 use model::Region;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Mutex;
 use work::Workload;
 
@@ -20,10 +20,13 @@ const PARALLEL: usize = 2;
 /// The workloads of one machine.
 struct Job {
     kernel: usize,
-    harts: u32,
+    needs: Needs,
     workloads: Vec<&'static Workload>,
     with_boot: bool,
 }
+
+/// The harts of a machine, and its memory in MiB if it needs more than the run's machine has, else 0.
+type Needs = (u32, u32);
 
 /// What a job left.
 #[derive(Default)]
@@ -45,37 +48,41 @@ pub fn measure(
     with_boot: bool,
     command: Vec<String>,
 ) -> Result<Document> {
-    let smp = setting.machine.smp;
-    let (few, many): (Vec<&Workload>, Vec<&Workload>) = workloads.iter().partition(|workload| workload.harts <= smp);
-    let most = many.iter().map(|workload| workload.harts).max().unwrap_or(0);
-    let mut jobs = VecDeque::new();
-    for kernel in 0..kernels.len() {
-        if !few.is_empty() || with_boot {
-            jobs.push_back(Job { kernel, harts: smp, workloads: few.clone(), with_boot });
-        }
+    let (smp, memory) = (setting.machine.smp, mebibytes(&setting.machine.mem));
+    let most = workloads.iter().map(|workload| workload.harts).max().unwrap_or(smp);
+    let mut machines: BTreeMap<Needs, Vec<&Workload>> = BTreeMap::new();
+    if with_boot {
+        machines.insert((smp, 0), Vec::new());
     }
-    for kernel in (0..kernels.len()).filter(|_| !many.is_empty()) {
-        jobs.push_back(Job { kernel, harts: most, workloads: many.clone(), with_boot: false });
+    for workload in workloads {
+        let harts = if workload.harts > smp { most } else { smp };
+        let more = if is_too_big(workload, memory) { workload.memory } else { 0 };
+        machines.entry((harts, more)).or_default().push(workload);
+    }
+    let mut jobs = VecDeque::new();
+    for (&needs, workloads) in &machines {
+        let with_boot = with_boot && needs == (smp, 0);
+        jobs.extend((0..kernels.len()).map(|kernel| Job { kernel, needs, workloads: workloads.clone(), with_boot }));
     }
     let queue = Mutex::new(jobs);
-    let done: Mutex<Vec<(usize, u32, Result<Done>)>> = Mutex::new(Vec::new());
+    let done: Mutex<Vec<(usize, Needs, Result<Done>)>> = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
         for _ in 0..PARALLEL {
             scope.spawn(|| {
                 while let Some(job) = queue.lock().ok().and_then(|mut queue| queue.pop_front()) {
                     let kernel = &kernels[job.kernel];
                     let result = run_job(&job, &kernel.name, setting.machine.timeout, |words, progress| {
-                        setting.boot(kernel, job.harts, words, progress)
+                        setting.boot(kernel, job.needs, words, progress)
                     });
                     if let Ok(mut done) = done.lock() {
-                        done.push((job.kernel, job.harts, result));
+                        done.push((job.kernel, job.needs, result));
                     }
                 }
             });
         }
     });
     let mut done = done.into_inner().unwrap_or_default();
-    done.sort_by_key(|(kernel, harts, _)| (*kernel, *harts));
+    done.sort_by_key(|(kernel, needs, _)| (*kernel, *needs));
     let mut versions = setting.instrument.versions.clone();
     let mut results: Vec<KernelResult> = kernels.iter().map(empty).collect();
     for (kernel, _, result) in done {
@@ -106,6 +113,24 @@ pub fn measure(
     })
 }
 
+/// Whether a workload needs more memory than these MiB.
+pub fn is_too_big(workload: &Workload, memory: Option<u64>) -> bool {
+    memory.is_some_and(|memory| u64::from(workload.memory) > memory)
+}
+
+/// MiB of a size as QEMU takes it; `None` for what QEMU itself will refuse.
+pub fn mebibytes(size: &str) -> Option<u64> {
+    let digits = size.trim_end_matches(|c: char| !c.is_ascii_digit());
+    let number: u64 = digits.parse().ok()?;
+    match size[digits.len()..].to_ascii_lowercase().as_str() {
+        "" | "m" => Some(number),
+        "k" => Some(number >> 10),
+        "g" => number.checked_mul(1 << 10),
+        "t" => number.checked_mul(1 << 20),
+        _ => None,
+    }
+}
+
 fn empty(kernel: &Candidate) -> KernelResult {
     KernelResult {
         name: kernel.name.clone(),
@@ -134,7 +159,7 @@ fn run_job(
         outcome,
     };
     while !left.is_empty() || wants_boot {
-        let harts = if job.harts == 1 { "1 hart".into() } else { format!("{} harts", job.harts) };
+        let harts = if job.needs.0 == 1 { "1 hart".into() } else { format!("{} harts", job.needs.0) };
         let progress = Progress::start(format!("{name}, {harts}"), left.len());
         let mut words: Vec<&str> = left.iter().map(|workload| workload.name).collect();
         if words.is_empty() {
@@ -170,7 +195,9 @@ fn run_job(
             let outcome = match (boot.answer(workload.name), counted(&boot, work::region(workload))) {
                 (Some(Err(reason)), _) => Outcome::Lacks(reason),
                 (Some(Ok(nanoseconds)), Some(region)) if region.complete => {
-                    Outcome::Counted { nanoseconds, spurious: boot.spurious(workload.name), region }
+                    let own = |what| boot.own_count(workload.name, what);
+                    let (spurious, lock_waits) = (own("spurious faults"), own("lock waits"));
+                    Outcome::Counted { nanoseconds, spurious, lock_waits, region }
                 }
                 (Some(Ok(_)), _) if boot.counts.is_some() => Outcome::Failed("its markers were not seen".into()),
                 (Some(Ok(_)), _) if culprit.is_none() => Outcome::Failed("the plugin wrote no counts".into()),
@@ -196,7 +223,12 @@ fn counted(boot: &Boot, region: u16) -> Option<Box<Region>> {
 /// The counts of the boot itself, if it came to user mode and they were written.
 fn boot_outcome(boot: &Boot) -> Option<Outcome> {
     let region = counted(boot, model::BOOT).filter(|region| region.complete)?;
-    Some(Outcome::Counted { nanoseconds: region.total.all().instructions as f64, spurious: None, region })
+    Some(Outcome::Counted {
+        nanoseconds: region.total.all().instructions as f64,
+        spurious: None,
+        lock_waits: None,
+        region,
+    })
 }
 
 fn boot_cell(outcome: Outcome) -> Cell {
@@ -222,7 +254,7 @@ mod tests {
 
     fn job(names: &[&str]) -> Job {
         let workloads = names.iter().filter_map(|name| work::find(name)).collect();
-        Job { kernel: 0, harts: 1, workloads, with_boot: true }
+        Job { kernel: 0, needs: (1, 0), workloads, with_boot: true }
     }
 
     /// Runs the job through these boots, and shows the cells.
@@ -236,6 +268,14 @@ mod tests {
         };
         assert!(boots.is_empty());
         (done.cells.iter().map(shown).collect(), done.commands.len())
+    }
+
+    #[test]
+    fn sizes_are_understood() {
+        let sizes = ["1G", "512", "2048k", "1T", "x", "1Q"].map(mebibytes);
+        assert_eq!(sizes, [Some(1024), Some(512), Some(2), Some(1 << 20), None, None]);
+        let big = work::find("fork_262144").unwrap();
+        assert_eq!([Some(1024), Some(2048), None].map(|memory| is_too_big(big, memory)), [true, false, false]);
     }
 
     const READY: &str = "# this program: 1 pages";

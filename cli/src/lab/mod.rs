@@ -60,7 +60,7 @@ fn run(workspace: &Workspace, args: &LabRunArgs) -> Result<u8> {
 /// # Errors
 /// Something named does not exist, or QEMU does not start.
 pub fn count_all(workspace: &Workspace, machine: &LabMachineArgs, names: &[String]) -> Result<Document> {
-    let (workloads, with_boot) = chosen(names)?;
+    let (workloads, with_boot) = chosen(names, measure::mebibytes(&machine.mem))?;
     let tools = setup::tools(workspace)?;
     let kernels = kernels::prepare(workspace, &tools, &machine.kernels)?;
     let instrument = instrument::prepare(workspace, &tools)?;
@@ -92,10 +92,11 @@ fn status(document: &Document) -> u8 {
     u8::from(document.kernels.iter().any(failed))
 }
 
-/// The workloads of these names, and whether the boot is one of them.
-fn chosen(names: &[String]) -> Result<(Vec<&'static Workload>, bool)> {
+/// The workloads of these names, and whether the boot is one of them. Without names all but those that need more than so
+/// many MiB of memory.
+fn chosen(names: &[String], memory: Option<u64>) -> Result<(Vec<&'static Workload>, bool)> {
     if names.is_empty() {
-        return Ok((WORKLOADS.iter().collect(), true));
+        return Ok((WORKLOADS.iter().filter(|workload| !measure::is_too_big(workload, memory)).collect(), true));
     }
     for name in names {
         if name != BOOT && work::find(name).is_none() {
@@ -126,11 +127,12 @@ mod tests {
     #[test]
     fn workloads_are_chosen_by_name() {
         let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
-        assert_eq!(chosen(&[]).unwrap().0.len(), WORKLOADS.len());
-        let (workloads, boot) = chosen(&names(&["signal", "boot", "getppid"])).unwrap();
+        let all = |memory| chosen(&[], memory).unwrap().0.len();
+        assert_eq!([all(None), all(Some(1_024))], [WORKLOADS.len(), WORKLOADS.len() - 1]);
+        let (workloads, boot) = chosen(&names(&["signal", "boot", "getppid"]), None).unwrap();
         assert_eq!(workloads.iter().map(|workload| workload.name).collect::<Vec<_>>(), ["getppid", "signal"]);
         assert!(boot);
-        let error = chosen(&names(&["getpid"])).unwrap_err().to_string();
+        let error = chosen(&names(&["getpid"]), None).unwrap_err().to_string();
         assert_eq!(error, "no workload \"getpid\": see `cargo limen lab list`");
     }
 }

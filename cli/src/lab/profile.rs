@@ -73,7 +73,7 @@ pub fn profile(workspace: &Workspace, args: &LabProfileArgs) -> Result<u8> {
 
 fn one(setting: &Setting, kernel: &Candidate, words: &[&str]) -> Result<(Region, u8)> {
     let progress = Progress::start(kernel.name.clone(), 0);
-    let boot: Boot = setting.boot(kernel, setting.machine.smp, words, &progress)?;
+    let boot: Boot = setting.boot(kernel, (setting.machine.smp, 0), words, &progress)?;
     let timeout = setting.machine.timeout;
     let End::Exit(status) = boot.end else {
         progress.end(&boot.ending(timeout));

@@ -246,7 +246,7 @@ pub mod tests {
             workload: workload.into(),
             operations: 10,
             harts: 1,
-            outcome: Outcome::Counted { nanoseconds: 1.0, spurious: None, region: Box::new(region) },
+            outcome: Outcome::Counted { nanoseconds: 1.0, spurious: None, lock_waits: None, region: Box::new(region) },
         }
     }
 

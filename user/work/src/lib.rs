@@ -39,6 +39,8 @@ pub struct Workload {
     pub operations: u32,
     /// Harts it needs.
     pub harts: u32,
+    /// Memory it needs, in MiB, if that is more than any machine of the lab has; else 0.
+    pub memory: u32,
     /// What one operation is.
     pub about: &'static str,
     /// Sets up, warms up, measures.
@@ -47,12 +49,13 @@ pub struct Workload {
 }
 
 macro_rules! workloads {
-    ($($name:literal, $operations:literal, harts $harts:literal: $about:literal => $run:expr;)*) => {
+    ($($name:literal, $operations:literal, harts $harts:literal $(, memory $memory:literal)?: $about:literal => $run:expr;)*) => {
         /// All workloads, in the order in which they run and are shown.
         pub const WORKLOADS: &[Workload] = &[$(Workload {
             name: $name,
             operations: $operations,
             harts: $harts,
+            memory: 0 $(+ $memory)?,
             about: $about,
             #[cfg(target_os = "none")]
             run: $run,
@@ -87,6 +90,8 @@ workloads! {
     "access", 2_000, harts 1: "access /sys/kernel/cpu_byteorder" => query::access;
     "signal", 5_000, harts 1: "a signal to oneself: kill, handler, return" => calls::signal;
     "anonymous_fault", 4_096, harts 1: "first write to a page of a private mapping" => memory::anonymous_fault;
+    "faults_4", 8_192, harts 4: "the same by 4 threads of one program on 4 harts, each in its quarter" => |meter| memory::faults(meter, 4);
+    "faults_1_of_4", 8_192, harts 4: "the same by one thread, 3 harts being idle" => |meter| memory::faults(meter, 1);
     "file_fault", 2_048, harts 1: "first read of a page of a mapped file, in order" => memory::file_fault;
     "map_unmap", 2_000, harts 1: "map and unmap 16 pages that nobody touches" => memory::map_unmap;
     "map_write_unmap_16", 500, harts 1: "map 16 pages, write to each, unmap" => memory::map_write_unmap;
@@ -99,7 +104,11 @@ workloads! {
     "switch_processes", 5_000, harts 1: "two processes yield to each other, once each" => processes::switch;
     "switch_threads", 5_000, harts 1: "two threads yield to each other, once each" => threads::switch;
     "fork_exit_wait", 200, harts 1: "fork, exit, wait" => processes::fork_exit_wait;
-    "fork_exit_wait_32", 200, harts 1: "the same by a program with 32 written pages more" => processes::fork_exit_wait_32;
+    "fork_exit_wait_32", 200, harts 1: "the same by a program with 32 written pages more" => |meter| processes::fork_with(meter, 32);
+    "fork_100", 100, harts 1: "the same with 100 pages" => |meter| processes::fork_with(meter, 100);
+    "fork_1000", 50, harts 1: "the same with 1 000 pages" => |meter| processes::fork_with(meter, 1_000);
+    "fork_10000", 10, harts 1: "the same with 10 000 pages" => |meter| processes::fork_with(meter, 10_000);
+    "fork_262144", 2, harts 1, memory 2_048: "the same with 262 144 pages, 1 GiB" => |meter| processes::fork_with(meter, 262_144);
     "fork_exec_wait", 50, harts 1: "fork, exec busybox true, wait" => processes::fork_exec_wait;
 }
 

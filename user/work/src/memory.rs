@@ -1,29 +1,57 @@
 //! Mappings, the faults that fill them, and changes that other harts must learn of.
 
 use crate::meter::{Lack, Meter, Outcome};
-use crate::threads::{Others, pin};
+use crate::threads::{self, Others, pin};
 use kit::memory::{PAGE, advise, map, peek, poke, private, protect, unmap};
 use kit::uapi::mman::{MADV_NOHUGEPAGE, MAP_PRIVATE, PROT_READ, PROT_WRITE};
 use kit::uapi::open;
 use rt::io;
 
+/// A private mapping that gets no huge pages.
+fn small(pages: usize) -> Result<usize, Lack> {
+    let base = private(pages * PAGE)?;
+    // A kernel without huge pages may not know the advice.
+    let _ = advise(base, pages * PAGE, MADV_NOHUGEPAGE);
+    Ok(base)
+}
+
+/// Writes to each of `pages` from `base` on.
+fn write(base: usize, pages: usize) {
+    (0..pages).for_each(|page| poke(base + page * PAGE, 1));
+}
+
+/// As many pages, none of them a part of a huge one, each of which has been written to.
+pub fn small_pages(pages: usize) -> Result<(), Lack> {
+    write(small(pages)?, pages);
+    Ok(())
+}
+
 /// The first write to each page of a mapping, without huge pages.
 pub fn anonymous_fault(meter: &mut Meter) -> Outcome {
-    let new = |pages: usize| -> Result<usize, Lack> {
-        let base = private(pages * PAGE)?;
-        // A kernel without huge pages may not know the advice.
-        let _ = advise(base, pages * PAGE, MADV_NOHUGEPAGE);
-        Ok(base)
-    };
-    let write = |base: usize, pages: usize| (0..pages).for_each(|page| poke(base + page * PAGE, 1));
     let pages = meter.rounds as usize;
-    let first = new(pages / 10)?;
+    let first = small(pages / 10)?;
     write(first, pages / 10);
     unmap(first, pages / 10 * PAGE)?;
-    let base = new(pages)?;
+    let base = small(pages)?;
     meter.between(|| {
         write(base, pages);
         Ok(())
+    })
+}
+
+/// The same by as many threads as `harts` says, each on its own hart and in its own part of one mapping. All of them are
+/// there and have warmed up before the first begins.
+pub fn faults(meter: &mut Meter, harts: usize) -> Outcome {
+    let pages = meter.rounds as usize;
+    let warm = pages / 10;
+    let base = small(pages + warm)?;
+    write(base + pages * PAGE, warm);
+    let part = pages / harts;
+    threads::together(harts, &|index| write(base + index * part * PAGE, part), |all| {
+        meter.between(|| {
+            all();
+            Ok(())
+        })
     })
 }
 

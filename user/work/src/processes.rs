@@ -1,5 +1,6 @@
 //! Several processes: who wakes whom, and who makes whom.
 
+use crate::memory::small_pages;
 use crate::meter::{Lack, Meter, Outcome, holds};
 use crate::threads::pin;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -61,13 +62,10 @@ pub fn fork_exit_wait(meter: &mut Meter) -> Outcome {
     })
 }
 
-/// As [`fork_exit_wait`], by a program that has written to 32 pages more: each costs the fork a copy of its entry, and the
-/// end a release.
-pub fn fork_exit_wait_32(meter: &mut Meter) -> Outcome {
-    let base = memory::private(32 * memory::PAGE)?;
-    for page in 0..32 {
-        memory::poke(base + page * memory::PAGE, 1);
-    }
+/// As [`fork_exit_wait`], by a program that has written to `pages` more, none of them a huge one: each costs the fork a
+/// copy of its entry, and the end a release.
+pub fn fork_with(meter: &mut Meter, pages: usize) -> Outcome {
+    small_pages(pages)?;
     fork_exit_wait(meter)
 }
 

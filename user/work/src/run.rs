@@ -42,13 +42,14 @@ pub fn settle() {
 /// Measures one and prints its line: `name figure`, the figure in nanoseconds with two decimals, or
 /// `# name: n/a, reason`. Gives whether there is a figure.
 pub fn measure(workload: &Workload, args: rt::Args) -> bool {
-    let before = spurious_faults();
+    let before = kernel_counts();
     let figure = match attempt_one(workload, args) {
         Ok(ticks) => {
             let hundredths = ticks * clock::TICK * 100 / u64::from(workload.operations);
             rt::println!("{} {}.{:02}", workload.name, hundredths / 100, hundredths % 100);
-            if let (Some(before), Some(after)) = (before, spurious_faults()) {
-                rt::println!("# {}: spurious faults {}", workload.name, after - before);
+            if let (Some(before), Some(after)) = (before, kernel_counts()) {
+                rt::println!("# {}: spurious faults {}", workload.name, after[0] - before[0]);
+                rt::println!("# {}: lock waits {}", workload.name, after[1] - before[1]);
             }
             true
         }
@@ -74,12 +75,15 @@ pub fn measure(workload: &Workload, args: rt::Args) -> bool {
     figure
 }
 
-/// Spurious page faults since boot on all harts by the kernel's own count; `None` if it does not tell.
-fn spurious_faults() -> Option<u64> {
+/// Spurious page faults, and spin locks found taken, since boot on all harts by the kernel's own count; `None` if it does
+/// not tell.
+fn kernel_counts() -> Option<[u64; 2]> {
     let mut buffer = [0; 16_384];
     let text = file::text(c"/proc/limen/boundary", &mut buffer).ok()?;
-    let count = |line: &str| line.trim_start().strip_prefix("faults_spurious ")?.trim().parse::<u64>().ok();
-    Some(text.lines().filter_map(count).sum())
+    Some(["faults_spurious ", "lock_waits "].map(|name| {
+        let count = |line: &str| line.trim_start().strip_prefix(name)?.trim().parse::<u64>().ok();
+        text.lines().filter_map(count).sum()
+    }))
 }
 
 enum Unmeasured {

@@ -48,11 +48,8 @@ impl Others {
         for place in others.threads.iter_mut().take(count) {
             *place = Some(Thread::start(use_page, page)?);
         }
-        for _ in 0..1_000 {
-            if RUNNING.load(Ordering::Acquire) as usize == count {
-                return Ok(others);
-            }
-            kit::clock::sleep(100_000);
+        if all_run(count) {
+            return Ok(others);
         }
         others.stop();
         Err(Lack::Because("threads do not get to other harts"))
@@ -63,6 +60,77 @@ impl Others {
         STOP.store(true, Ordering::Release);
         self.threads.into_iter().flatten().for_each(Thread::join);
     }
+}
+
+/// Waits until `count` threads run where they belong, and says whether they do.
+fn all_run(count: usize) -> bool {
+    (0..1_000).any(|_| {
+        let all = RUNNING.load(Ordering::Acquire) as usize == count;
+        if !all {
+            kit::clock::sleep(100_000);
+        }
+        all
+    })
+}
+
+/// A work of several threads, by number.
+type Work<'a> = &'a (dyn Fn(usize) + Sync);
+
+/// What a thread of [`together`] is told.
+struct Member<'a> {
+    hart: usize,
+    work: Work<'a>,
+}
+
+static BEGIN: AtomicBool = AtomicBool::new(false);
+static DONE: AtomicU32 = AtomicU32::new(0);
+
+extern "C" fn take_part(member: usize) -> usize {
+    // SAFETY: `together` keeps it where it is until this thread has ended.
+    let member = unsafe { &*(member as *const Member<'_>) };
+    if pin(member.hart).is_ok() {
+        RUNNING.fetch_add(1, Ordering::AcqRel);
+    }
+    let stopped = || STOP.load(Ordering::Acquire);
+    while !BEGIN.load(Ordering::Acquire) && !stopped() {}
+    if !stopped() {
+        (member.work)(member.hart);
+        DONE.fetch_add(1, Ordering::AcqRel);
+    }
+    // A thread's end is no part of the work.
+    while !stopped() {}
+    0
+}
+
+/// Has `harts` threads work at once, number i on hart i, the calling one being number 0. When all are there, `measure` is
+/// called with what begins the work, does the caller's part and waits for the others.
+///
+/// # Errors
+/// Threads cannot be made, or not pinned; or as `measure`.
+pub fn together(harts: usize, work: Work<'_>, measure: impl FnOnce(&dyn Fn()) -> Outcome) -> Outcome {
+    pin(0)?;
+    let members: [Member<'_>; 8] = core::array::from_fn(|hart| Member { hart, work });
+    let mut others = Others { threads: [const { None }; 7] };
+    for (place, member) in others.threads.iter_mut().zip(&members[1..]).take(harts - 1) {
+        match Thread::start(take_part, core::ptr::from_ref(member) as usize) {
+            Ok(thread) => *place = Some(thread),
+            Err(error) => {
+                others.stop();
+                return Err(error.into());
+            }
+        }
+    }
+    let outcome = if all_run(harts - 1) {
+        measure(&|| {
+            BEGIN.store(true, Ordering::Release);
+            work(0);
+            while DONE.load(Ordering::Acquire) as usize != harts - 1 {}
+        })
+    } else {
+        Err(Lack::Because("threads do not get to other harts"))
+    };
+    others.stop();
+    outcome
 }
 
 static TURN: AtomicU32 = AtomicU32::new(0);
