@@ -62,6 +62,8 @@ pub struct Counters {
     pub lock_waits: Counter,
     /// Clock ticks spent waiting for them.
     pub lock_wait_ticks: Counter,
+    /// Pages of zeroes that need not be cleared when they were asked for.
+    pub zeroed_taken: Counter,
 }
 
 impl Counters {
@@ -81,6 +83,7 @@ impl Counters {
             longest_off: Counter::new(),
             lock_waits: Counter::new(),
             lock_wait_ticks: Counter::new(),
+            zeroed_taken: Counter::new(),
         }
     }
 
@@ -118,6 +121,8 @@ pub struct Hart {
     pub(crate) fp_owner: AtomicUsize,
     /// What it has counted.
     pub counters: Counters,
+    /// Its free frames.
+    pub(crate) frames: crate::mem::frame::Local,
 }
 
 #[cfg(target_os = "none")]
@@ -134,6 +139,7 @@ impl Hart {
             deadline: AtomicU64::new(u64::MAX),
             fp_owner: AtomicUsize::new(0),
             counters: Counters::new(),
+            frames: crate::mem::frame::Local::new(),
         }
     }
 
@@ -172,6 +178,11 @@ pub fn this() -> &'static Hart {
     }
     #[cfg(not(target_os = "none"))]
     &HARTS[host::current()]
+}
+
+/// The free frames of all harts, those included that are not there.
+pub(crate) fn all_frames() -> impl Iterator<Item = &'static crate::mem::frame::Local> {
+    HARTS.iter().map(|hart| &hart.frames)
 }
 
 /// Index of the hart this runs on, from 0.

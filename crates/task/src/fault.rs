@@ -77,7 +77,7 @@ fn refuse(outcome: Outcome, address: usize) {
 /// Somebody has to go; the program then tries its access again, if it is not the one.
 #[cold]
 fn out_of_memory() {
-    oom::kill(hal::mem::frame::stats().total);
+    oom::kill(hal::mem::frame::total());
     // A moment for the victim to leave. A signal ends it early, and so does being the victim.
     let _ = wait::sleep_until(hal::time::now() + hal::time::ticks_per_second() / 100);
 }

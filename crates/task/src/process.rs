@@ -110,7 +110,7 @@ const MAX_THREADS: usize = 16_384;
 /// Most threads of this system; clone(2) gives EAGAIN beyond. A thread for every 128 KiB of memory, as Linux has it
 /// (an eighth for stacks of 16 KiB): a program that forks without end is refused before memory is gone.
 pub fn max_threads() -> usize {
-    (hal::mem::frame::stats().total / 32).clamp(20, MAX_THREADS)
+    (hal::mem::frame::total() / 32).clamp(20, MAX_THREADS)
 }
 
 static THREADS: AtomicUsize = AtomicUsize::new(0);

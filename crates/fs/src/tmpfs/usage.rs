@@ -8,7 +8,7 @@
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use hal::addr::PAGE_SIZE;
-use hal::mem::frame::{is_low, stats};
+use hal::mem::frame::{is_low, stats, total};
 use uapi::{Errno, Result};
 
 /// The accounts of one file system. Limits of 0 bind nothing.
@@ -42,7 +42,7 @@ impl Usage {
     }
 
     pub(super) fn new(limits: &Limits) -> Self {
-        let half = stats().total as u64 / 2;
+        let half = total() as u64 / 2;
         Self {
             max_pages: limits.pages.unwrap_or(half),
             max_inodes: limits.inodes.unwrap_or(half),

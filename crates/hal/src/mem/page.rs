@@ -50,6 +50,14 @@ pub unsafe fn zero(page: *mut u8) {
             return;
         }
     }
+    // SAFETY: the caller's promise.
+    unsafe { zero_by_stores(page) };
+}
+
+/// # Safety
+/// As for [`zero`].
+#[inline(never)]
+unsafe fn zero_by_stores(page: *mut u8) {
     // Volatile, so that the loop stays a loop of stores: as a call of `memset` it costs twice the instructions.
     let words = page.cast::<u64>();
     for i in (0..PAGE_SIZE / 8).step_by(16) {

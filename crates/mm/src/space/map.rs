@@ -183,7 +183,7 @@ impl Inner {
     /// not plainly more than there is.
     pub(super) fn check_size(&self, len: usize, accounted: bool) -> Result<(), Errno> {
         let within = (self.total * PAGE_SIZE).checked_add(len).is_some_and(|sum| sum <= self.limits.address_space);
-        if !within || accounted && len >> PAGE_SHIFT > frame::stats().total {
+        if !within || accounted && len >> PAGE_SHIFT > frame::total() {
             return Err(Errno::ENOMEM);
         }
         Ok(())

@@ -180,7 +180,7 @@ fn oom_points(used: usize, total: usize, adjust: i32) -> i64 {
 /// How likely it is to be chosen when memory is gone.
 pub(super) fn oom_score(subject: &Subject) -> i64 {
     let used = subject.process.mm().map(|mm| mm.usage()).map_or(0, |usage| usage.resident + usage.tables);
-    oom_points(used, hal::mem::frame::stats().total, subject.process.oom_adjust.load(Ordering::Relaxed))
+    oom_points(used, hal::mem::frame::total(), subject.process.oom_adjust.load(Ordering::Relaxed))
 }
 
 #[cfg(test)]

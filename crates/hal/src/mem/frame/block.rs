@@ -2,7 +2,7 @@
 
 use core::num::NonZeroU32;
 
-use super::{Kind, alloc};
+use super::{Kind, local};
 use crate::addr::{PAGE_SHIFT, PAGE_SIZE, PhysAddr};
 use crate::mem::layout::phys_to_virt;
 
@@ -17,7 +17,7 @@ impl Block {
     /// A block with whatever was in it. `None` when there is none of that size or `order` is above
     /// [`MAX_ORDER`](super::MAX_ORDER).
     pub fn alloc(order: usize, kind: Kind) -> Option<Self> {
-        Some(Self { number: alloc::block(order, kind)?, order: order as u8 })
+        Some(Self { number: local::block(order, kind)?, order: order as u8 })
     }
 
     /// Physical address of the first byte.
@@ -59,6 +59,6 @@ impl Block {
 
 impl Drop for Block {
     fn drop(&mut self) {
-        alloc::free_block(self.number.get(), self.order as usize);
+        local::free_block(self.number.get(), self.order as usize);
     }
 }

@@ -6,22 +6,28 @@
 //!
 //! The metadata is an array over all of memory, but nothing loops over it: memory that was never used lies above a
 //! watermark in each range and its metadata is written when the watermark passes it. Below the watermark a buddy
-//! system holds what was freed, and before it stands a plain list of single frames, so that the common allocation is a
-//! pop and the common free a push (see [`alloc`]).
+//! system holds what was freed. Before it stand chains of single frames, and before those each hart has a few of its
+//! own, so that the common allocation is a pop and the common free a push, and no hart waits for another (see
+//! [`alloc`]).
 
 mod alloc;
 mod batch;
 mod block;
+mod buddy;
+mod local;
 mod meta;
+mod pool;
 
 use core::num::NonZeroU32;
 use core::sync::atomic::{Ordering, fence};
 
-pub use alloc::{Stats, init, is_low, is_reserved, stats};
+pub use alloc::{Stats, init, is_reserved, stats, total};
 pub use batch::FrameBatch;
 pub use block::Block;
+pub(crate) use local::Local;
 pub use meta::Kind;
 pub(super) use meta::meta;
+pub use pool::is_low;
 
 pub use super::page::set_zero_block;
 use super::{layout::phys_to_virt, page};
@@ -38,27 +44,30 @@ impl Frame {
     /// A page with whatever was in it: only for callers that overwrite all of it before anybody can see it.
     #[inline(always)]
     pub fn alloc(kind: Kind) -> Option<Self> {
-        let number = alloc::single(kind)?;
+        let number = local::single(kind)?;
         Some(Self(number))
     }
 
     /// A page of zeroes.
     #[inline(always)]
     pub fn alloc_zeroed(kind: Kind) -> Option<Self> {
-        let frame = Self::alloc(kind)?;
-        // SAFETY: the page was just allocated, so nobody else has it.
-        unsafe { page::zero(frame.ptr()) };
+        let frame = match local::single_zeroed(kind) {
+            Ok(number) => Self(number),
+            Err(number) => {
+                let frame = Self(number?);
+                // SAFETY: the page was just allocated, so nobody else has it.
+                unsafe { page::zero(frame.ptr()) };
+                frame
+            }
+        };
         tell!(Filled(frame.number()));
         Some(frame)
     }
 
-    /// A page of zeroes for a page table, if possible one that was given back as such.
+    /// A page of zeroes for a page table.
     #[inline]
     pub(in crate::mem) fn alloc_table() -> Option<Self> {
-        match alloc::zeroed_table() {
-            Some(number) => Some(Self(number)),
-            None => Self::alloc_zeroed(Kind::PageTable),
-        }
+        Self::alloc_zeroed(Kind::PageTable)
     }
 
     /// A page with the contents of `source`.
@@ -209,16 +218,16 @@ impl Clone for Frame {
 impl Drop for Frame {
     #[inline]
     fn drop(&mut self) {
-        if release(self.0.get()) {
-            alloc::free_single(self.0.get());
+        if release(meta(self.0.get())) {
+            local::free_single(self.0.get());
         }
     }
 }
 
 /// Takes one reference away and says whether it was the last.
 #[inline]
-fn release(number: u32) -> bool {
-    let refs = &meta(number).refs;
+fn release(meta: &meta::Meta) -> bool {
+    let refs = &meta.refs;
     // The only reference cannot be joined by another, so that it needs no atomic decrement.
     if refs.load(Ordering::Acquire) == 1 {
         return true;

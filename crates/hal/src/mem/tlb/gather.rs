@@ -124,7 +124,7 @@ impl<'a> Gather<'a> {
             // SAFETY: the first `held` handles were written and are taken once, since `held` is 0 from here on.
             self.batch.push(unsafe { frame.assume_init_read() });
         }
-        drop(core::mem::take(&mut self.batch));
+        self.batch.flush();
     }
 }
 
