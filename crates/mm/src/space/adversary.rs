@@ -54,6 +54,8 @@ struct World {
     busy: usize,
     /// The space whose lock that call may hold; `None`: any.
     locked: Option<Weak<AddressSpace>>,
+    /// The call is a fault: other harts may resolve theirs in the same space.
+    faulting: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -97,6 +99,7 @@ impl Run {
             runs: std::vec![Weak::new(); setup.harts],
             busy: 0,
             locked: None,
+            faulting: false,
         };
         let world = Rc::new(RefCell::new(world));
         let (others, mut random) = (world.clone(), Random(seed ^ 0x5555));
@@ -104,9 +107,10 @@ impl Run {
             if random.below(6) == 0 {
                 let index = random.below(setup.harts);
                 if others.try_borrow().is_ok_and(|world| world.busy != index) {
-                    hart::host::on(index, || match random.below(2) {
+                    hart::host::on(index, || match random.below(4) {
                         0 => switch(&others, &mut random),
-                        _ => discard(&others, &mut random),
+                        1 => discard(&others, &mut random),
+                        _ => fault_too(&others, &mut random),
                     });
                 }
             }
@@ -200,7 +204,10 @@ impl Run {
         while model::faults(index, va, access) {
             let explained = !model::tables_allow(index, va, access);
             hart::this().counters.write_faults.add(1);
-            if let Err(error) = space.fault(va, access) {
+            self.world.borrow_mut().faulting = true;
+            let result = space.fault(va, access);
+            self.world.borrow_mut().faulting = false;
+            if let Err(error) = result {
                 return if explained { Ok(()) } else { Err(format!("{access:?} at {va:#x} is refused: {error:?}")) };
             }
             if let Some(error) = model::check() {
@@ -255,6 +262,28 @@ fn discard(world: &RefCell<World>, random: &mut Random) {
     drop(world);
     for n in 0..PAGES {
         let _ = space.madvise(page(n), P, MADV_DONTNEED);
+    }
+}
+
+/// In the middle of a fault, this hart has one in the same space: in anonymous memory where nothing is mapped yet, perhaps at
+/// the very page. (The other hart cannot give back here what it has locked, which may be a table or a file.)
+fn fault_too(world: &RefCell<World>, random: &mut Random) {
+    let world = world.borrow();
+    let Some(space) = world.locked.as_ref().filter(|_| world.faulting).and_then(Weak::upgrade) else { return };
+    if !core::ptr::eq(world.runs[hart::id()].as_ptr(), &*space) {
+        return;
+    }
+    drop(world);
+    let (va, access) = (page(random.below(PAGES)), random.one_of(&[Access::Read, Access::Write, Access::Execute]));
+    let absent = {
+        let mut guard = space.inner.read();
+        let (inner, local) = guard.parts();
+        let area = inner.areas.find_near(&mut local.area, va).and_then(|i| inner.areas.get(i));
+        area.is_some_and(Vma::is_anonymous)
+            && inner.table.entry_shared(&mut local.cursor, va).is_ok_and(|entry| !entry.load().is_present())
+    };
+    if absent {
+        let _ = space.fault(va, access);
     }
 }
 

@@ -62,11 +62,12 @@ pub enum Plant {
     ProtectExec,
     LeavesRunning,
     FreesRunning,
+    FillsBlindly,
 }
 
 impl Plant {
     /// All of them.
-    pub const ALL: [Self; 32] = {
+    pub const ALL: [Self; 33] = {
         use Plant::*;
         [
             UnmapLocal,
@@ -101,6 +102,7 @@ impl Plant {
             ProtectExec,
             LeavesRunning,
             FreesRunning,
+            FillsBlindly,
         ]
     };
 }

@@ -291,7 +291,7 @@ fn with<R>(f: impl FnOnce(&mut Model) -> R) -> R {
 fn told(event: Event) {
     with(|model| model.event(event));
     // In the middle of a change other harts go on; but not where this thread holds a lock that they would take.
-    if matches!(event, Event::Store | Event::Pages(..) | Event::Asid(..)) && !NESTED.replace(true) {
+    if matches!(event, Event::Store | Event::Filled(_) | Event::Pages(..) | Event::Asid(..)) && !NESTED.replace(true) {
         let between = BETWEEN.take();
         if let Some(mut between) = between {
             between();
