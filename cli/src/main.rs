@@ -4,6 +4,7 @@
 mod apt;
 mod args;
 mod compile;
+mod hosted;
 mod lab;
 mod process;
 mod report;

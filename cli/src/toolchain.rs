@@ -76,13 +76,26 @@ impl Compiler {
         })
     }
 
-    fn library_source(&self) -> Option<PathBuf> {
+    /// Where the source of the compiler's library lies, if it is there.
+    pub fn library_source(&self) -> Option<PathBuf> {
         let dir = self.sysroot.join("lib/rustlib/src/rust/library");
         dir.join("core/src/lib.rs").exists().then_some(dir)
     }
 
+    /// Has `cargo` take what the library at `source` depends on from beside it, where it comes with that.
+    pub fn use_vendored(&self, source: &Path, cargo: &mut Command) {
+        let vendor = source.join("vendor");
+        if vendor.exists() {
+            cargo.arg("--config").arg("source.crates-io.replace-with=\"library\"");
+            cargo.arg("--config").arg(format!("source.library.directory={:?}", vendor.display().to_string()));
+        }
+    }
+
     /// The linker, `Ok(None)` if the compiler brings its own.
-    fn linker(&self) -> Result<Option<PathBuf>> {
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn linker(&self) -> Result<Option<PathBuf>> {
         if self.sysroot.join("lib/rustlib").join(&self.host).join("bin/rust-lld").exists() {
             return Ok(None);
         }
@@ -152,11 +165,7 @@ impl Toolchain {
                 "--target-dir",
             ])
             .arg(&output);
-        let vendor = source.join("vendor");
-        if vendor.exists() {
-            cargo.arg("--config").arg("source.crates-io.replace-with=\"library\"");
-            cargo.arg("--config").arg(format!("source.library.directory={:?}", vendor.display().to_string()));
-        }
+        self.compiler.use_vendored(&source, &mut cargo);
         process::run(&mut cargo).context("cannot build the target's library")?;
         let built = output.join(TARGET).join("release/deps");
         appear(sysroot, |part| {

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod budget;
+mod detection;
 mod first_light;
 mod guest;
 mod hwprobe;
@@ -19,7 +20,8 @@ pub use image::ImageCheck;
 
 /// The boot tests, in the order in which they are started.
 pub fn boots() -> Vec<BootTest> {
-    [first_light::TESTS, guest::TESTS, hwprobe::TESTS, hwprobe::COMMAND, tlb::TESTS, memory::TESTS].concat()
+    [first_light::TESTS, guest::TESTS, hwprobe::TESTS, hwprobe::COMMAND, detection::TESTS, tlb::TESTS, memory::TESTS]
+        .concat()
 }
 
 /// The long boot tests, hours on a small machine.
@@ -83,6 +85,8 @@ pub struct BootTest {
     pub timeout: u64,
     /// Debian packages in the root.
     pub packages: &'static [&'static str],
+    /// Debian packages without what they depend on; `NAME/sid` is taken from unstable.
+    pub parts: &'static [&'static str],
     /// Files in the root.
     pub files: &'static [GuestFile],
     /// The console's input.
@@ -107,6 +111,7 @@ impl BootTest {
             icount: false,
             timeout: 60,
             packages: &[],
+            parts: &[],
             files: &[],
             input: b"",
             repeat: 1,
@@ -165,6 +170,12 @@ impl BootTest {
     /// With these Debian packages.
     pub const fn packages(mut self, names: &'static [&'static str]) -> Self {
         self.packages = names;
+        self
+    }
+
+    /// With these Debian packages, and nothing that they depend on.
+    pub const fn parts(mut self, names: &'static [&'static str]) -> Self {
+        self.parts = names;
         self
     }
 

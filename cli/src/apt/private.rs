@@ -199,11 +199,22 @@ impl Apt {
         files.iter().map(|file| self.unpack(file)).collect()
     }
 
-    /// One package without what it depends on, unpacked.
+    /// One package without what it depends on, unpacked. Once unpacked it stays.
     ///
     /// # Errors
     /// As [`Apt::unpack_closure`].
     pub fn unpack_one(&self, package: &str) -> Result<PathBuf> {
+        let memo = self.dir.join("closures").join(format!("{package} alone"));
+        let kept = fs::read_to_string(&memo).map(|file| self.debs.join(file));
+        if let Some(dir) = kept.ok().filter(|dir| dir.is_dir()) {
+            return Ok(dir);
+        }
+        let dir = self.fetch_one(package)?;
+        fs::write(&memo, dir.file_name().unwrap_or_default().as_encoded_bytes())?;
+        Ok(dir)
+    }
+
+    fn fetch_one(&self, package: &str) -> Result<PathBuf> {
         let (_, version) = self.newest(package)?;
         let matching = |file: &String| file.starts_with(&format!("{package}_{}_", version.replace(':', "%3a")));
         let archives = self.dir.join("cache/archives");

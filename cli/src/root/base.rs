@@ -47,6 +47,8 @@ pub struct Settings {
     pub rootfs: Option<PathBuf>,
     /// Debian packages.
     pub packages: Vec<String>,
+    /// Debian packages without what they depend on; `NAME/sid` is taken from unstable.
+    pub parts: Vec<String>,
     /// Pairs of host path and guest path.
     pub copies: Vec<(PathBuf, String)>,
     /// Programs of `user/`, put in `/tests`.
@@ -81,6 +83,17 @@ pub fn assemble(workspace: &Workspace, init: &Path, wanted: &Settings, file: &Pa
         for dir in dirs {
             tree.copy(&dir, b"")?;
         }
+    }
+    for part in &wanted.parts {
+        let (name, release) = match part.strip_suffix("/sid") {
+            Some(name) => (name, Release::Sid),
+            None => (part.as_str(), Release::Trixie),
+        };
+        let dir = {
+            let _lock = workspace.lock()?;
+            Apt::open(workspace, release)?.unpack_one(name)?
+        };
+        tree.copy(&dir, b"")?;
     }
     for program in &wanted.programs {
         tree.copy(&program.file, format!("/tests/{}", program.name).as_bytes())?;

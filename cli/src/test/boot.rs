@@ -2,6 +2,7 @@
 
 use super::tally::Tally;
 use crate::compile::{self, Program};
+use crate::hosted;
 use crate::root::{self, Settings};
 use crate::run::{Guest, command_line};
 use crate::say;
@@ -32,7 +33,7 @@ pub fn run(workspace: &Workspace, tools: &Tools, kernel: &Kernel, tests: &[BootT
     };
     let uses_programs =
         tests.iter().any(|test| test.program.iter().any(|word| word.contains("/tests/") || *word == root::COMMAND));
-    let runner = Runner {
+    let mut runner = Runner {
         workspace,
         tools,
         image,
@@ -41,8 +42,23 @@ pub fn run(workspace: &Workspace, tools: &Tools, kernel: &Kernel, tests: &[BootT
         linux: Mutex::default(),
         tally,
     };
-    let (counted, free): (Vec<&BootTest>, Vec<&BootTest>) = tests.iter().partition(|test| test.icount);
+    let mut tests: Vec<&BootTest> = tests.iter().collect();
+    if tests.iter().any(|test| is_hosted(test)) {
+        match hosted::detect(workspace) {
+            Ok(Some(program)) => runner.programs.push(program),
+            Ok(None) => {
+                say!("no test of Rust's own detection: no compiler here has the source of its library (rust-src)");
+                tests.retain(|test| !is_hosted(test));
+            }
+            Err(error) => {
+                tally.result("boot/build-hosted", Some(&format!("{error:#}")));
+                tests.retain(|test| !is_hosted(test));
+            }
+        }
+    }
     say!("{} boot tests", tests.len());
+    let (counted, free): (Vec<&BootTest>, Vec<&BootTest>) = tests.into_iter().partition(|test| test.icount);
+    let runner = runner;
     for (queue, workers) in [(free, PARALLEL), (counted, 1)] {
         let queue = Mutex::new(VecDeque::from(queue));
         std::thread::scope(|scope| {
@@ -56,6 +72,11 @@ pub fn run(workspace: &Workspace, tools: &Tools, kernel: &Kernel, tests: &[BootT
         });
     }
     Ok(())
+}
+
+/// Whether the test runs the program that uses the standard library.
+fn is_hosted(test: &BootTest) -> bool {
+    test.program.first().is_some_and(|word| word.strip_prefix("/tests/") == Some(hosted::NAME))
 }
 
 struct Runner<'a> {
@@ -159,8 +180,14 @@ impl Runner<'_> {
             },
             settings: Settings {
                 packages: owned(test.packages),
+                parts: owned(test.parts),
                 copies: files,
-                programs: self.programs.clone(),
+                programs: self
+                    .programs
+                    .iter()
+                    .filter(|one| one.name != hosted::NAME || is_hosted(test))
+                    .cloned()
+                    .collect(),
                 argv: owned(test.program),
                 settings: vec!["echo=off".into()],
                 ..Settings::default()
