@@ -229,14 +229,11 @@ impl Drop for Frame {
 fn release(meta: &meta::Meta) -> bool {
     let refs = &meta.refs;
     // The only reference cannot be joined by another, so that it needs no atomic decrement.
-    if refs.load(Ordering::Acquire) == 1 {
-        return true;
+    if refs.load(Ordering::Relaxed) != 1 && refs.fetch_sub(1, Ordering::Release) != 1 {
+        return false;
     }
-    if refs.fetch_sub(1, Ordering::Release) == 1 {
-        fence(Ordering::Acquire);
-        return true;
-    }
-    false
+    fence(Ordering::Acquire);
+    true
 }
 
 /// A handle to a page of reserved memory (an initramfs, the kernel image), which is never freed.

@@ -3,11 +3,33 @@
 use core::sync::atomic::Ordering;
 
 use super::pte::{clone_of, is_shareable, read_only, writable, write_protect};
-use super::walk::next_present;
-use super::{NoMemory, PageTable, Reason, index, table};
+use super::walk::each_of_many;
+use super::{NoMemory, PageTable, Reason, Slot, index, table};
 use crate::addr::PAGE_SIZE;
 use crate::hart;
 use crate::mem::tlb::inject;
+
+/// Puts the private pages of `entries`, the first of which is that of `va`, into `targets` too, the same places of the
+/// child's table. A loop of its own: it is what a fork of a big program does.
+#[inline(never)]
+fn share(entries: &[Slot], targets: &[Slot], va: usize, shared: &mut Shared) {
+    let injects = inject::is_on();
+    let Shared { mut pages, mut protected } = *shared;
+    each_of_many(entries, |i, slot, entry| {
+        let Some(target) = targets.get(i).filter(|_| is_shareable(entry)) else { return };
+        if writable(entry) {
+            write_protect(slot);
+            protected += 1;
+        }
+        core::mem::forget(clone_of(entry));
+        debug_assert_eq!(target.load(Ordering::Relaxed), 0);
+        let entry = read_only(entry);
+        let entry = if injects { inject::hidden(entry, va + i * PAGE_SIZE) } else { entry };
+        target.store(entry, Ordering::Relaxed);
+        pages += 1;
+    });
+    *shared = Shared { pages, protected };
+}
 
 /// What a fork did to one range.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
@@ -23,7 +45,8 @@ impl PageTable {
     /// copies. Pages of files and the page of zeroes are left to faults: they are found again where they came from.
     ///
     /// The parent's entries owe a fence on all harts that run it: [`PageTable::fork_done`] after the last range, and
-    /// before the child runs. Interrupts may come in between two tables ([`hart::window`]). On failure some pages are shared already; the child is dropped then.
+    /// before the child runs. Interrupts may come in between two tables ([`hart::window`]). On failure some pages are
+    /// shared already; the child is dropped then.
     pub fn share_range(&mut self, child: &mut PageTable, start: usize, end: usize) -> Result<Shared, NoMemory> {
         let mut shared = Shared::default();
         let mut result = Ok(());
@@ -35,36 +58,16 @@ impl PageTable {
             if first != start {
                 hart::window();
             }
-            let mut target = None;
-            let mut i = next_present(entries, 0);
-            while let Some(slot) = entries.get(i) {
-                let entry = slot.load(Ordering::Relaxed);
-                if is_shareable(entry) {
-                    let number = match target {
-                        Some(number) => number,
-                        None => match child.own_table_for(first) {
-                            Ok(number) => *target.insert(number),
-                            Err(error) => {
-                                result = Err(error);
-                                return;
-                            }
-                        },
-                    };
-                    if writable(entry) {
-                        write_protect(slot);
-                        shared.protected += 1;
-                    }
-                    core::mem::forget(clone_of(entry));
-                    // SAFETY: a table linked in `child`, which is borrowed; all entries of one call are in one leaf
-                    // table.
-                    let target = unsafe { &table(number)[index(first, 0) + i] };
-                    debug_assert_eq!(target.load(Ordering::Relaxed), 0);
-                    let entry = read_only(entry);
-                    let entry = if inject::is_on() { inject::hidden(entry, first + i * PAGE_SIZE) } else { entry };
-                    target.store(entry, Ordering::Relaxed);
-                    shared.pages += 1;
+            let sharable = |slot: &Slot| is_shareable(slot.load(Ordering::Relaxed));
+            let Some(from) = entries.iter().position(sharable) else { return };
+            match child.own_table_for(first) {
+                Ok(number) => {
+                    // SAFETY: a table linked in `child`, which is borrowed.
+                    let targets = unsafe { &table(number)[index(first, 0)..] };
+                    let va = first + from * PAGE_SIZE;
+                    share(&entries[from..], targets.get(from..).unwrap_or_default(), va, &mut shared);
                 }
-                i = next_present(entries, i + 1);
+                Err(error) => result = Err(error),
             }
         });
         self.cursor = cursor;

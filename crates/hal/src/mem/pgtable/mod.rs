@@ -5,7 +5,8 @@
 //! from the kernel's own table, whose top-level entries are all made at boot and never change.
 //!
 //! Rules that every function here keeps:
-//! - an entry changes by one full-width store (invalid to valid) or by an AMO, never in pieces;
+//! - an entry changes by one full-width store (invalid to valid, or to nothing by who has the table to itself) or by an
+//!   AMO, never in pieces;
 //! - a fence orders the filling of a page or table before the store that links it;
 //! - leaf entries have A set, and D if they are writable, so that a hart without hardware A/D updating (Svade) does not
 //!   fault a second time; writable implies readable (the encoding W without R is reserved);

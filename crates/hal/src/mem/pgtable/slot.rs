@@ -13,7 +13,7 @@ impl Slot {
         self.0.load(order)
     }
 
-    /// Writes an entry where none was valid.
+    /// Writes an entry where none was valid, or takes one out that nobody else changes.
     #[inline]
     pub fn store(&self, entry: u64, order: Ordering) {
         self.0.store(entry, order);

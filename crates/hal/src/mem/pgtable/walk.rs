@@ -9,27 +9,65 @@ use super::{
 };
 use super::{Reason, is_table, new_epoch, user_top};
 use crate::hart;
-use crate::mem::frame::Frame;
+use crate::mem::frame::{Frame, FrameBatch};
 
 /// Bytes of pages moved between two windows for interrupts.
 const WINDOW: usize = 128 * PAGE_SIZE;
 
-/// Index of the first entry from `from` on that is not 0, or the number of entries. Four absent ones are passed over at
-/// a time: most entries of an area are absent.
+/// Calls `f` with the index of each entry that is not 0, its place and what it holds, in order.
 #[inline(always)]
-pub(super) fn next_present(entries: &[Slot], from: usize) -> usize {
-    let Some(rest) = entries.get(from..) else { return entries.len() };
-    let mut i = from;
-    for four in rest.chunks(4) {
-        if four.first().is_some_and(|slot| slot.load(Ordering::Relaxed) != 0) {
-            return i;
+pub(super) fn each_present(entries: &[Slot], mut f: impl FnMut(usize, &Slot, u64)) {
+    let mut i = 0;
+    while let Some(slot) = entries.get(i) {
+        let entry = slot.load(Ordering::Relaxed);
+        i += 1;
+        if entry != 0 {
+            f(i - 1, slot, entry);
+        } else {
+            i += absent(entries.get(i..).unwrap_or_default());
         }
-        if four.iter().fold(0, |bits, slot| bits | slot.load(Ordering::Relaxed)) != 0 {
-            return i + four.iter().take_while(|slot| slot.load(Ordering::Relaxed) == 0).count();
-        }
-        i += four.len();
     }
-    i
+}
+
+/// How many entries at the beginning are 0, in fours: most entries of an area are absent.
+#[inline(always)]
+fn absent(entries: &[Slot]) -> usize {
+    let (fours, _) = entries.as_chunks::<4>();
+    let none = |four: &&[Slot; 4]| four.iter().fold(0, |bits, slot| bits | slot.load(Ordering::Relaxed)) == 0;
+    4 * fours.iter().take_while(none).count()
+}
+
+/// As [`each_present`] for many entries, with the least for each; longer, and slower for few.
+#[inline(always)]
+pub(super) fn each_of_many(entries: &[Slot], mut f: impl FnMut(usize, &Slot, u64)) {
+    let (fours, rest) = entries.as_chunks::<4>();
+    for (n, four) in fours.iter().enumerate() {
+        let values = four.each_ref().map(|slot| slot.load(Ordering::Relaxed));
+        if values.iter().fold(0, |bits, value| bits | value) != 0 {
+            for (i, (slot, value)) in four.iter().zip(values).enumerate() {
+                if value != 0 {
+                    f(4 * n + i, slot, value);
+                }
+            }
+        }
+    }
+    each_present(rest, |i, slot, value| f(4 * fours.len() + i, slot, value));
+}
+
+/// Clears entries that no hart can reach any more, and gives the number of (all, private) pages as [`PageTable::clear`]. A
+/// loop of its own: it is what the end of a big program does.
+#[inline(never)]
+fn clear_unreachable(entries: &[Slot], batch: &mut FrameBatch) -> (usize, usize) {
+    let (mut all, mut private) = (0, 0);
+    each_of_many(entries, |_, slot, entry| {
+        slot.store(0, Ordering::Relaxed);
+        if let Some(frame) = owned(entry) {
+            all += 1;
+            private += PteVal(entry).is_private() as usize;
+            batch.push(frame);
+        }
+    });
+    (all, private)
 }
 
 impl PageTable {
@@ -82,11 +120,9 @@ impl PageTable {
     pub fn walk_range(&mut self, start: usize, end: usize, mut f: impl FnMut(usize, PteRef<'_>)) {
         let mut cursor = self.cursor;
         self.leaf_tables(&mut cursor, start, end, |first, entries| {
-            let mut i = next_present(entries, 0);
-            while let Some(slot) = entries.get(i) {
+            each_present(entries, |i, slot, _| {
                 f(first + i * PAGE_SIZE, PteRef::new(slot, &self.space, first + i * PAGE_SIZE));
-                i = next_present(entries, i + 1);
-            }
+            });
         });
         self.cursor = cursor;
     }
@@ -101,23 +137,28 @@ impl PageTable {
             if first != start {
                 gather.pause();
             }
-            let mut i = next_present(entries, 0);
-            if i == entries.len() {
+            if let Some(batch) = gather.unreachable(first) {
+                let (more, more_private) = clear_unreachable(entries, batch);
+                (all, private) = (all + more, private + more_private);
                 return;
             }
-            let mut last = i;
-            gather.touch(first + i * PAGE_SIZE);
-            while let Some(slot) = entries.get(i) {
-                let entry = slot.swap(0);
+            let mut last = usize::MAX;
+            each_present(entries, |i, slot, entry| {
+                // Nobody else changes it, nor does the hardware: A and D are set from the start.
+                slot.store(0, Ordering::Relaxed);
+                if last == usize::MAX {
+                    gather.touch(first + i * PAGE_SIZE);
+                }
+                last = i;
                 if let Some(frame) = owned(entry) {
                     all += 1;
                     private += PteVal(entry).is_private() as usize;
                     gather.frame(frame, first + i * PAGE_SIZE);
                 }
-                last = i;
-                i = next_present(entries, i + 1);
+            });
+            if last != usize::MAX {
+                gather.touch(first + last * PAGE_SIZE);
             }
-            gather.touch(first + last * PAGE_SIZE);
         });
         self.cursor = cursor;
         (all, private)
@@ -142,8 +183,7 @@ impl PageTable {
             if first != start {
                 hart::window();
             }
-            let mut i = next_present(entries, 0);
-            while let Some(slot) = entries.get(i) {
+            each_present(entries, |i, slot, _| {
                 let va = first + i * PAGE_SIZE;
                 let entry = PteRef::new(slot, space, va);
                 let (old, new) = (entry.load().prot(), prot(&entry));
@@ -157,8 +197,7 @@ impl PageTable {
                         gather.touch(va);
                     }
                 }
-                i = next_present(entries, i + 1);
-            }
+            });
         });
         drop(gather);
         self.cursor = cursor;

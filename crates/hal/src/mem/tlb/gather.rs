@@ -76,14 +76,20 @@ impl<'a> Gather<'a> {
         self.end = self.end.max(va + PAGE_SIZE);
     }
 
-    /// `frame` was taken out of the entry for `va`. The caller has [touched](Gather::touch) the first entry that it
+    /// Where no hart can reach the space: what takes the pages from `va` on at once.
+    #[inline]
+    pub(in crate::mem) fn unreachable(&mut self, va: usize) -> Option<&mut FrameBatch> {
+        if !self.immediate {
+            return None;
+        }
+        self.touch(va);
+        Some(&mut self.batch)
+    }
+
+    /// `frame` was taken out of the entry for `va`, where it may still be reached. The caller has [touched](Gather::touch) the first entry that it
     /// cleared and will touch the last.
     #[inline]
     pub(in crate::mem) fn frame(&mut self, frame: Frame, va: usize) {
-        if self.immediate {
-            self.batch.push(frame);
-            return;
-        }
         let Err(frame) = self.batch.push_sole(frame) else { return };
         if self.held == CAPACITY {
             self.end = self.end.max(va);
