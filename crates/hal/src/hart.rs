@@ -62,7 +62,9 @@ pub struct Counters {
     pub lock_waits: Counter,
     /// Clock ticks spent waiting for them.
     pub lock_wait_ticks: Counter,
-    /// Pages of zeroes that need not be cleared when they were asked for.
+    /// Pages that it cleared while it had nothing else to do.
+    pub zeroed_idle: Counter,
+    /// Pages of zeroes that were there when they were asked for.
     pub zeroed_taken: Counter,
 }
 
@@ -83,6 +85,7 @@ impl Counters {
             longest_off: Counter::new(),
             lock_waits: Counter::new(),
             lock_wait_ticks: Counter::new(),
+            zeroed_idle: Counter::new(),
             zeroed_taken: Counter::new(),
         }
     }
@@ -279,13 +282,25 @@ pub(crate) fn interrupt(harts: u64) {
 
 /// Waits for an interrupt and serves it. Interrupts are off before and after; one that came in between the caller's
 /// last look and this is not lost, as `wfi` returns at once while one is pending.
+///
+/// Time that nobody wants goes into clearing pages, one by one, as long as nothing is pending: whoever makes this hart's
+/// next thread runnable interrupts it, since it counts as idle already.
 pub fn idle() {
+    while !is_wanted() && crate::mem::frame::clear_one() {}
     #[cfg(target_os = "none")]
     {
         // SAFETY: wfi has no effect but waiting.
         unsafe { core::arch::asm!("wfi", options(nomem, nostack)) };
         window();
     }
+}
+
+/// Whether an interrupt is pending.
+fn is_wanted() -> bool {
+    #[cfg(target_os = "none")]
+    return csr::sip() & csr::sie() != 0;
+    #[cfg(not(target_os = "none"))]
+    false
 }
 
 /// Lets pending interrupts in. The caller holds no lock that a handler takes: those of run queues, timers, signals,

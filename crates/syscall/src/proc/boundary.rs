@@ -72,6 +72,7 @@ fn section(
         ("longest_off_ticks", &c.longest_off),
         ("lock_waits", &c.lock_waits),
         ("lock_wait_ticks", &c.lock_wait_ticks),
+        ("zeroed_idle", &c.zeroed_idle),
         ("zeroed_taken", &c.zeroed_taken),
     ];
     for (name, counter) in rows {
@@ -108,9 +109,9 @@ mod tests {
         let fences = |reason, form| u64::from(reason == tlb::Reason::Unmap && form == tlb::Form::Asid) * 7;
         section(&mut text, 1, 4, &counters, fences).unwrap();
         let lines: Vec<_> = text.lines().collect();
-        assert_eq!(lines.len(), 17);
+        assert_eq!(lines.len(), 18);
         assert_eq!((lines[0], lines[1]), ("hart 1 id 4", "  calls_fast 12"));
-        assert_eq!((lines[11], lines[16]), ("  switches 3", "  fence_unmap_asid 7"));
+        assert_eq!((lines[11], lines[17]), ("  switches 3", "  fence_unmap_asid 7"));
     }
 
     #[test]

@@ -3,8 +3,9 @@
 //! Two magazines, as in Bonwick and Adams' allocator of that name: frames are taken from `hot` and given back to it,
 //! last in first out, so that a frame just freed is still in the cache; `spare` is full or empty (or what a batch left),
 //! so that a hart whose need goes up and down by a few frames at the edge of a magazine does not go to the pool each
-//! time. Beside them lie pages that are all zeroes (page tables, every entry of which was cleared before they were freed),
-//! and a few blocks for kernel stacks, which a fork would else cut out of larger ones and an exit merge again.
+//! time. Beside them lie pages that are all zeroes: page tables, every entry of which was cleared before they were freed,
+//! and pages that the hart cleared while it had nothing else to do ([`clear_one`]). And a few blocks for kernel stacks,
+//! which a fork would else cut out of larger ones and an exit merge again.
 //!
 //! The lists have a lock, which only their own hart takes, but for two cases: when the pool has nothing more, any hart
 //! takes what others have before an allocation fails, and whoever counts frames holds all of them for a moment.
@@ -17,10 +18,13 @@ use super::batch::FrameBatch;
 use super::meta::{KINDS, Kind, meta};
 use super::pool::{Bundle, Chain, MAGAZINE, POOL, Page, Pool};
 use crate::hart::{self, MAX_HARTS};
+use crate::mem::page::zero;
 use crate::sync::{SpinGuard, SpinLock};
 
 /// Most pages of zeroes that a hart keeps.
 const ZEROED_MAX: u32 = 256;
+/// Pages of zeroes up to which an idle hart clears more.
+const CLEARED_MAX: u32 = 64;
 /// log2 of the frames of blocks that a hart keeps: kernel stacks.
 const STACK_ORDER: usize = 2;
 /// Most of these that it keeps.
@@ -168,6 +172,30 @@ fn refill(mut lists: SpinGuard<Lists>, kind: Kind) -> Option<NonZeroU32> {
         lists.take_any(kind)
     });
     page?.begin(kind)
+}
+
+/// For a hart that has nothing else to do: clears one of its free pages, so that who needs it later finds that done.
+/// False when there is no need. A page takes as long as a fault's; the caller looks for work in between.
+pub(crate) fn clear_one() -> bool {
+    let hart = hart::this();
+    let mut lists = hart.frames.lists.lock();
+    if lists.zeroed.len >= CLEARED_MAX || hart.frames.is_low() {
+        return false;
+    }
+    // Not from `hot`: what lies there is in the cache, and wanted by those who fill a page themselves.
+    if lists.spare.is_empty() {
+        lists.spare = POOL.lock().surplus();
+    }
+    if lists.spare.is_empty() {
+        return false;
+    }
+    let page = lists.spare.take();
+    // SAFETY: a free page, which nobody else finds while the lists are locked; no Rust reference points into it.
+    unsafe { zero(page.ptr()) };
+    tell!(Filled(page.number()));
+    lists.zeroed.push(page.number());
+    hart.counters.zeroed_idle.add(1);
+    true
 }
 
 /// A frame whose last reference is gone comes back.

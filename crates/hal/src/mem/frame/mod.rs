@@ -24,7 +24,7 @@ use core::sync::atomic::{Ordering, fence};
 pub use alloc::{Stats, init, is_reserved, stats, total};
 pub use batch::FrameBatch;
 pub use block::Block;
-pub(crate) use local::Local;
+pub(crate) use local::{Local, clear_one};
 pub use meta::Kind;
 pub(super) use meta::meta;
 pub use pool::is_low;

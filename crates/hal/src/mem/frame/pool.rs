@@ -15,6 +15,8 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use super::buddy::{Buddies, MAX_RANGES, NO_RANGE, Range};
 use super::local;
 use super::meta::{IDLE, Kind, Meta, meta};
+use crate::addr::{PAGE_SHIFT, PhysAddr};
+use crate::mem::layout::phys_to_virt;
 use crate::sync::SpinLock;
 
 /// Frames of a full magazine.
@@ -81,6 +83,15 @@ pub(super) struct Page {
 }
 
 impl Page {
+    /// Kernel address of the page.
+    pub fn ptr(&self) -> *mut u8 {
+        phys_to_virt(PhysAddr((self.number as usize) << PAGE_SHIFT)) as *mut u8
+    }
+
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
     /// It is `kind`'s from here on, with a count of 1.
     #[inline(always)]
     pub fn begin(self, kind: Kind) -> Option<NonZeroU32> {
@@ -245,6 +256,12 @@ impl Pool {
         };
         self.set_free(free - chain.len as usize);
         chain
+    }
+
+    /// A magazine for pages that nobody has asked for yet: while there is plenty.
+    pub fn surplus(&mut self) -> Chain {
+        let plenty = self.free() >= 2 * self.reserve + MAGAZINE as usize;
+        if plenty { self.magazine(Kind::Anonymous) } else { Chain::EMPTY }
     }
 
     /// A magazine that was given back, or one made of blocks: of small ones if there are any, so that large ones stay.

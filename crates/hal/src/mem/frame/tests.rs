@@ -207,6 +207,34 @@ fn batches_of_any_length_and_kind_come_back() {
     }
 }
 
+#[test]
+fn an_idle_hart_clears_some_pages_which_are_used_first() {
+    let _turn = host::arena();
+    let before = stats();
+    // Hart 3 begins with nothing, and no page is clear.
+    let frames = std::iter::from_fn(|| Frame::alloc(Kind::Heap)).collect::<Vec<_>>();
+    frames.iter().for_each(|frame| frame.write(100, b"dirty"));
+    drop(frames);
+    let counters = on(3, || &crate::hart::this().counters);
+    let (idle, taken) = (counters.zeroed_idle.get(), counters.zeroed_taken.get());
+    on(3, || while clear_one() {});
+    assert_eq!(counters.zeroed_idle.get() - idle, 64);
+    assert_eq!(stats(), before);
+    let frames = on(3, || (0..100).map(|_| Frame::alloc_zeroed(Kind::Anonymous).unwrap()).collect::<Vec<_>>());
+    assert_eq!(counters.zeroed_taken.get() - taken, 64);
+    for frame in &frames {
+        frame.with_bytes(0, PAGE_SIZE, |bytes| assert!(bytes.iter().all(|&byte| byte == 0)));
+    }
+    drop(frames);
+    // Not when memory is scarce, and what is cleared can be had by others.
+    on(3, || while clear_one() {});
+    let frames = std::iter::from_fn(|| Frame::alloc(Kind::Heap)).collect::<Vec<_>>();
+    assert_eq!(frames.len(), before.free);
+    assert!(!on(3, clear_one));
+    drop(frames);
+    assert_eq!(stats(), before);
+}
+
 /// One hart's part in the game below.
 struct Player<'a> {
     taken: &'a [AtomicBool],
@@ -292,6 +320,9 @@ impl Player<'_> {
                 self.give(self.frames.len() / 2);
             }
             let count = self.next(100);
+            if self.next(4) == 0 {
+                while clear_one() {}
+            }
             if self.next(2) == 0 {
                 let _ = (0..count).all(|_| self.take());
             } else {
