@@ -26,7 +26,21 @@ pub const TESTS: &[BootTest] = &[
     BootTest::new("boot/fences", &["/tests/fences"], Expect::Holds(fences)).smp(1).cpu("svvptc=false"),
     BootTest::new("boot/tlb-chain", &["/bin/busybox", "cat", "/proc/limen/boundary"], Expect::Holds(chain))
         .append("limen.tlb=inject"),
+    BootTest::new("boot/latency", &["/tests/latency"], Expect::Holds(latency)).icount(),
 ];
+
+/// The longest time in clock ticks, 100 instructions each, that interrupts may be kept out by operations on 64 MiB.
+const LONGEST_OFF: u64 = 1_000;
+
+fn latency(outcome: &Outcome) -> Result<(), String> {
+    let text = String::from_utf8_lossy(&outcome.stdout);
+    let figures = text.lines().filter_map(|line| line.split_once(' ').and_then(|(_, ticks)| ticks.parse().ok()));
+    let figures = figures.collect::<Vec<u64>>();
+    if outcome.status == 0 && figures.len() > 10 && figures.iter().all(|&ticks| ticks <= LONGEST_OFF) {
+        return Ok(());
+    }
+    Err(format!("interrupts were kept out for more than {LONGEST_OFF} ticks"))
+}
 
 /// All of it: each extension on and off, each depth, few ASIDs and none, one to eight harts, with entries hidden at first and
 /// without.

@@ -81,7 +81,7 @@ pub fn read(out: &mut OutBuf<'_>) -> Result<usize> {
     let mut done = 0;
     let mut chunk = [0; 256];
     while !out.is_empty() {
-        if done % 4096 == 4096 - chunk.len() {
+        if done % 1024 == 1024 - chunk.len() {
             hal::hart::window();
         }
         let n = out.len().min(chunk.len());

@@ -94,7 +94,6 @@ fn operations() -> Result<(), kit::uapi::Errno> {
         call!(nr::FTRUNCATE, file, 0);
         told("truncate");
         unmap(mapped, BYTES)?;
-        call!(nr::WRITE, file, base, BYTES);
         io::close(file)?;
         attempt!(nr::UNLINKAT, open::AT_FDCWD, c"/tmp/latency".as_ptr(), 0)?;
         told("unlink");

@@ -15,6 +15,7 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use hal::addr::{PAGE_SHIFT, PAGE_SIZE, PhysAddr};
+use hal::hart;
 use hal::mem::frame::{self, Frame, FrameBatch, Kind};
 use hal::mem::heap::try_arc;
 use hal::sync::SpinLock;
@@ -192,7 +193,7 @@ impl Object {
             boot.len = boot.len.min(size);
         }
         let mut batch = FrameBatch::new();
-        inner.pages.truncate(keep, &mut batch);
+        inner.pages.remove(keep, usize::MAX, &mut batch, hart::window);
         drop(inner);
         self.unmap(keep, usize::MAX, true);
         drop(batch);
@@ -226,9 +227,9 @@ impl Object {
                 self.adopt(&mut inner, index, frame).map_err(|_| Errno::ENOMEM)?;
             }
             let boot = inner.boot.map_or(0, |b| b.len.div_ceil(PAGE_SIZE));
-            inner.pages.remove(boot.max(first), last, &mut batch);
+            inner.pages.remove(boot.max(first), last, &mut batch, hart::window);
         } else {
-            inner.pages.remove(first, last, &mut batch);
+            inner.pages.remove(first, last, &mut batch, hart::window);
         }
         drop(inner);
         self.unmap(first, last, false);

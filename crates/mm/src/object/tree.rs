@@ -123,11 +123,11 @@ impl Tree {
 
     /// Takes out all pages from `first` on.
     pub fn truncate(&mut self, first: usize, batch: &mut FrameBatch) {
-        self.remove(first, usize::MAX, batch);
+        self.remove(first, usize::MAX, batch, || {});
     }
 
-    /// Takes out the pages `first..end`.
-    pub fn remove(&mut self, first: usize, end: usize, batch: &mut FrameBatch) {
+    /// Takes out the pages `first..end`; calls `now_and_then` when it has been at it for a while.
+    pub fn remove(&mut self, first: usize, end: usize, batch: &mut FrameBatch, now_and_then: impl Fn() + Copy) {
         for page in self.head.iter_mut().take(end).skip(first) {
             if let Some(frame) = take(page) {
                 self.len -= 1;
@@ -135,7 +135,7 @@ impl Tree {
             }
         }
         if let Some(root) = &mut self.root {
-            self.len -= clear(root, self.height, 0, first, end, batch);
+            self.len -= clear(root, self.height, 0, (first, end), batch, now_and_then);
             if first <= HEAD && end == usize::MAX {
                 (self.root, self.height) = (None, 0);
             }
@@ -145,10 +145,18 @@ impl Tree {
 
 /// Takes the pages `first..end` out of `node`, which holds the indexes from `base` on at `height` levels; gives their
 /// number. Inner nodes that lie in the range as a whole are freed.
-fn clear(node: &mut Node, height: u32, base: usize, first: usize, end: usize, batch: &mut FrameBatch) -> usize {
+fn clear(
+    node: &mut Node,
+    height: u32,
+    base: usize,
+    (first, end): (usize, usize),
+    batch: &mut FrameBatch,
+    now_and_then: impl Fn() + Copy,
+) -> usize {
     let mut cleared = 0;
     match node {
         Node::Leaf(pages) => {
+            now_and_then();
             for (i, page) in pages.iter_mut().enumerate() {
                 if (first..end).contains(&(base + i))
                     && let Some(frame) = take(page)
@@ -167,7 +175,7 @@ fn clear(node: &mut Node, height: u32, base: usize, first: usize, end: usize, ba
                 if high < first || low >= end {
                     continue;
                 }
-                cleared += clear(child, height - 1, low, first, end, batch);
+                cleared += clear(child, height - 1, low, (first, end), batch, now_and_then);
                 if low >= first && high < end {
                     *slot = None;
                 }
@@ -221,7 +229,7 @@ mod tests {
                     }
                     Op::Remove(a, b) => {
                         map.retain(|&i, _| !(a..b).contains(&i));
-                        tree.remove(a, b, &mut batch);
+                        tree.remove(a, b, &mut batch, || {});
                     }
                     Op::Truncate(a) => {
                         map.retain(|&i, _| i < a);

@@ -395,6 +395,7 @@ impl Inner {
     fn zap(&mut self, start: usize, end: usize) {
         let space = self.table.space().clone();
         let mut gather = PageTable::gather(&space, tlb::Reason::Unmap);
+        gather.allow_windows();
         let cleared = self.table.clear(start, end, &mut gather);
         self.mapped.less(cleared);
     }

@@ -22,8 +22,10 @@ use crate::sync::SpinLock;
 /// Frames of a full magazine.
 pub(super) const MAGAZINE: u32 = 1 << FILL_ORDER;
 const FILL_ORDER: usize = 5;
-/// Frames in magazines above which half of them are merged.
+/// Frames in magazines above which some are merged.
 const KEPT_MAX: usize = 4096;
+/// Frames that are merged at once, at 80 instructions each: what a program of many pages leaves is not merged in one go.
+const MERGED: usize = 512;
 
 /// Free single frames, each leading to the next.
 #[derive(Clone, Copy, Default)]
@@ -290,14 +292,15 @@ impl Pool {
         let free = self.free() + bundle.pages;
         self.kept.join(bundle);
         if self.kept.pages > KEPT_MAX {
-            self.merge(KEPT_MAX / 2);
+            self.merge();
         }
         self.set_free(free);
     }
 
-    /// Moves frames from the magazines to the buddy lists until no more than `keep` are left.
+    /// Moves some frames from the magazines to the buddy lists.
     #[cold]
-    fn merge(&mut self, keep: usize) {
+    fn merge(&mut self) {
+        let keep = self.kept.pages.saturating_sub(MERGED);
         while self.kept.pages > keep {
             let mut magazine = self.kept.pop();
             while magazine.len != 0 {
@@ -313,8 +316,8 @@ impl Pool {
             return 0;
         }
         let mut number = self.buddies.carve(order);
-        if number == 0 {
-            self.merge(0);
+        while number == 0 && self.kept.pages != 0 {
+            self.merge();
             number = self.buddies.carve(order);
         }
         if number != 0 {

@@ -177,7 +177,7 @@ impl PageTable {
     pub fn protect(&mut self, start: usize, end: usize, mut prot: impl FnMut(&PteRef<'_>) -> Prot) {
         let mut cursor = self.cursor;
         let space = &*self.space;
-        let mut gather = Gather::new(space, Reason::Protect, false);
+        let (mut low, mut high) = (usize::MAX, 0);
         let mut fetches = planted!(ProtectExec);
         self.leaf_tables(&mut cursor, start, end, |first, entries| {
             if first != start {
@@ -194,12 +194,14 @@ impl PageTable {
                     }
                     entry.set_prot(new);
                     if !new.contains(old) {
-                        gather.touch(va);
+                        (low, high) = (low.min(va), va + PAGE_SIZE);
                     }
                 }
             });
         });
-        drop(gather);
+        if low < high {
+            space.shoot(low, high, false, Reason::Protect);
+        }
         self.cursor = cursor;
     }
 
