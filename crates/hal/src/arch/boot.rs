@@ -170,7 +170,8 @@ pub(crate) fn start_others() {
             continue;
         }
         while hart::online_mask() & 1 << index == 0 {
-            core::hint::spin_loop();
+            // It will interrupt this one. To turn round here would take an emulator's host, which has the other to run.
+            hart::idle();
         }
     }
 }
@@ -181,5 +182,6 @@ extern "C" fn limen_boot_secondary() -> ! {
     enable();
     probe::look();
     hart::set_online(hart::id());
+    hart::send_reschedule(0);
     (upcalls().secondary)()
 }
