@@ -23,10 +23,10 @@ pub const THREE_KINDS: &[&str] = &[
 pub const TESTS: &[BootTest] = &[
     BootTest::new("boot/hwprobe", &["/tests/probing"], Expect::Tap).timeout(120),
     BootTest::new("boot/hwprobe-different-harts", &["/tests/probing"], Expect::Tap).smp(4).tree(DIFFERENT).timeout(120),
-    BootTest::new("boot/hwprobe-queries", &["/tests/probing", "--queries", "30000"], Expect::Holds(same))
+    BootTest::new("boot/hwprobe-queries", &["/tests/probing", "--queries", "1000000"], Expect::Holds(same))
         .smp(4)
         .tree(DIFFERENT)
-        .timeout(120),
+        .timeout(300),
     as_linux("boot/hwprobe-as-linux", None),
     as_linux("boot/hwprobe-as-linux-max", Some("max")),
     as_linux(
@@ -39,16 +39,21 @@ pub const TESTS: &[BootTest] = &[
     ),
     // The clock makes sure that the same hart boots both.
     as_linux("boot/hwprobe-as-linux-three-kinds", None).icount().smp(4).tree(THREE_KINDS),
+    BootTest::new("boot/hwprobe-discovery", BOUNDARY, Expect::Holds(discovery)).icount(),
+    BootTest::new("boot/hwprobe-discovery-8", BOUNDARY, Expect::Holds(discovery)).icount().smp(8),
     BootTest::new("boot/hwprobe-speed-given", &["/tests/probing", "--print"], Expect::Holds(slow))
         .append("unaligned_scalar_speed=slow"),
 ];
 
-/// The same, longer.
-pub const SOAK: &[BootTest] =
-    &[BootTest::new("soak/hwprobe-queries", &["/tests/probing", "--queries", "1000000"], Expect::Holds(same))
-        .smp(4)
-        .tree(DIFFERENT)
-        .timeout(3_600)];
+/// Others, and more.
+pub const SOAK: &[BootTest] = &[BootTest::new(
+    "soak/hwprobe-queries",
+    &["/tests/probing", "--queries", "100000000", "--seed", "2"],
+    Expect::Holds(same),
+)
+.smp(4)
+.tree(DIFFERENT)
+.timeout(3_600)];
 
 /// What the call says of each hart and to random legal queries, here and on Linux 7.2. The
 /// program leaves out what the book says that Limen does not show.
@@ -66,6 +71,30 @@ fn same(outcome: &Outcome) -> Result<(), String> {
     let text = String::from_utf8_lossy(&outcome.stdout);
     let last = text.lines().last().unwrap_or_default();
     if outcome.status == 0 && last.starts_with("same: ") { Ok(()) } else { Err(format!("the last line is {last:?}")) }
+}
+
+const BOUNDARY: &[&str] = &["cat", "/proc/limen/boundary"];
+
+/// What a hart may take to find out what it can do, and what the boot may: ticks of 100 ns, 100 instructions.
+const DISCOVERY: u64 = 2_000;
+const BOOT: u64 = 20_000;
+const BOOT_OF_A_FURTHER_HART: u64 = 3_000;
+
+fn discovery(outcome: &Outcome) -> Result<(), String> {
+    let text = String::from_utf8_lossy(&outcome.stdout);
+    let ticks = |name: &str| -> Vec<u64> {
+        text.lines().filter_map(|line| line.trim_start().strip_prefix(name)?.trim().parse().ok()).collect()
+    };
+    let harts = text.lines().filter(|line| line.starts_with("hart ")).count() as u64;
+    let (each, entry, first_user) = (ticks("discovery_ticks "), ticks("entry_ticks "), ticks("first_user_ticks "));
+    let boot = first_user.iter().sum::<u64>().saturating_sub(entry.iter().sum());
+    println!("{harts} harts: discovery {each:?}, boot {boot} ticks of 100 ns");
+    let all = harts != 0 && each.len() as u64 == harts;
+    if !all || each.iter().any(|ticks| !(1..=DISCOVERY).contains(ticks)) {
+        return Err(format!("discovery took {each:?} ticks, more than {DISCOVERY}"));
+    }
+    let most = BOOT + (harts - 1) * BOOT_OF_A_FURTHER_HART;
+    if boot > most { Err(format!("the boot took {boot} ticks, more than {most}")) } else { Ok(()) }
 }
 
 fn slow(outcome: &Outcome) -> Result<(), String> {

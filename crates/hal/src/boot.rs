@@ -8,6 +8,7 @@ use fdt_raw::{Fdt, Node};
 use crate::hart::MAX_HARTS;
 use crate::isa::{self, Blocks, Isa};
 use crate::sync::Once;
+use crate::time;
 
 /// Most separate ranges of memory, and of reserved memory, that are looked at.
 pub const MAX_RANGES: usize = 16;
@@ -86,6 +87,8 @@ pub struct HartInfo {
     pub blocks: Blocks,
     /// phandle of the hart's interrupt controller.
     pub intc: u32,
+    /// Clock ticks that reading all this took.
+    pub ticks: u64,
 }
 
 /// A device with registers and an interrupt.
@@ -325,6 +328,7 @@ fn chosen(node: &Node<'static>, info: &mut BootInfo) {
 }
 
 fn hart(node: &Node<'static>) -> HartInfo {
+    let start = time::now();
     let blocks = ["riscv,cbom-block-size", "riscv,cboz-block-size", "riscv,cbop-block-size"];
     let blocks = blocks.map(|name| word(node, name).unwrap_or(0));
     HartInfo {
@@ -339,6 +343,7 @@ fn hart(node: &Node<'static>) -> HartInfo {
         compatible: text(node, "compatible"),
         blocks,
         intc: 0,
+        ticks: time::now() - start,
     }
 }
 

@@ -66,6 +66,8 @@ pub struct Counters {
     pub zeroed_idle: Counter,
     /// Pages of zeroes that were there when they were asked for.
     pub zeroed_taken: Counter,
+    /// Clock ticks for finding out what the hart can do, before it was online.
+    pub discovery_ticks: Counter,
 }
 
 impl Counters {
@@ -87,6 +89,7 @@ impl Counters {
             lock_wait_ticks: Counter::new(),
             zeroed_idle: Counter::new(),
             zeroed_taken: Counter::new(),
+            discovery_ticks: Counter::new(),
         }
     }
 

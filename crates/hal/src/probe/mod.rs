@@ -52,8 +52,10 @@ pub fn words(index: usize) -> [u64; KEYS] {
 /// Looks at the hart this runs on. Once on each, before it counts as online.
 #[cfg(target_os = "none")]
 pub(crate) fn look() {
-    let (index, info) = (crate::hart::id(), boot::info());
+    let (start, index, info) = (time::now(), crate::hart::id(), boot::info());
+    let counter = &crate::hart::this().counters.discovery_ticks;
     if let Some(hart) = info.harts().get(index) {
+        counter.add(hart.ticks);
         crate::arch::probe::allow_cache_blocks(hart.isa.has("zicbom"), hart.isa.has("zicboz"));
     }
     let (vendor, architecture, implementation) = crate::machine::ids();
@@ -65,4 +67,5 @@ pub(crate) fn look() {
     found
         .scalar
         .store(given.unwrap_or_else(|| speed::measure(&crate::arch::probe::Copies, time::ticks(100_000))), Relaxed);
+    counter.add(time::now() - start);
 }

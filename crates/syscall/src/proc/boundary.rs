@@ -74,6 +74,7 @@ fn section(
         ("lock_wait_ticks", &c.lock_wait_ticks),
         ("zeroed_idle", &c.zeroed_idle),
         ("zeroed_taken", &c.zeroed_taken),
+        ("discovery_ticks", &c.discovery_ticks),
     ];
     for (name, counter) in rows {
         writeln!(out, "  {name} {}", counter.get())?;
