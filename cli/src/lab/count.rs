@@ -17,7 +17,8 @@ const LOCK_WAITS: &str = "lock_waits";
 
 /// Names for sums and short forms, each with what it is.
 pub const NAMES: &[(&str, &str)] = &[
-    ("instructions", "instructions completed"),
+    ("instructions", "instructions completed; on several harts the kernel's, without those of waiting"),
+    ("waiting", "instructions of loops around a pause, from the second turn on"),
     ("sfence", "sfence.vma and sinval.vma of every form"),
     ("csr", "instructions that access a control and status register; csr_NAME_writes and so on for one"),
     ("ras4", "mispredicted returns of a return-address stack of 4 entries; ras8, ras16, ras32"),
@@ -106,7 +107,11 @@ impl Count {
         // The firmware's waiting does not touch these, and it fences for the kernel on other harts.
         let is_fence = self.name.starts_with("sfence") || self.name.starts_with("sinval");
         let own = if is_fence && cell.workload != BOOT { &Mode::ALL } else { cell.own_modes() };
-        Some(self.total(&region.total, own) as f64 / cell.operations.max(1) as f64)
+        let mut total = self.total(&region.total, own);
+        if self.name == "instructions" && self.mode.is_none() && cell.harts > 1 {
+            total -= own.iter().map(|mode| region.total.of(*mode).waiting).sum::<u64>();
+        }
+        Some(total as f64 / cell.operations.max(1) as f64)
     }
 
     /// `None` for a name that is not known; registers and traps that never occurred count as 0.

@@ -43,6 +43,8 @@ pub struct Block {
     pub(crate) mode: Mode,
     pub(crate) end: End,
     wants_end: bool,
+    /// Whether there is a `pause` in it.
+    pub(crate) pauses: bool,
     /// Addresses at which it may continue, the same twice if there is one.
     pub(crate) next: [u64; 2],
     /// The address after it.
@@ -80,12 +82,14 @@ impl Block {
             mode,
             end: End::Known,
             wants_end: false,
+            pauses: false,
             next: [after; 2],
             after,
             sums: sums.into(),
             steps: steps.into(),
         };
         block.find_end();
+        block.pauses = block.steps.iter().any(|step| step.what.events & Event::Pause.bit() != 0);
         block.wants_end = block.is_ambiguous();
         block
     }

@@ -35,6 +35,7 @@ macro_rules! counts {
 
         /// Events, each counted in the mode in which the instruction was executed, a trap in the mode it was taken from.
         #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(default)]
         pub struct Counts {
             $($(#[$doc])* pub $name: u64,)*
             /// Returns mispredicted at each of the depths.
@@ -163,6 +164,11 @@ counts! {
     RepeatedFaults repeated_faults,
     /// Interrupts taken from this mode.
     Interrupts interrupts,
+    /// `pause`.
+    Pause pause,
+    /// Instructions spent waiting: those from one `pause` to the next at the same place, if they are at most
+    /// [`TURN`](crate::TURN). They are among `instructions`.
+    Waiting waiting,
 }
 
 #[cfg(test)]

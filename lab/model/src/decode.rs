@@ -164,7 +164,7 @@ fn full(word: u32) -> Instruction {
 fn ordering(word: u32, funct3: u32) -> Instruction {
     const PAUSE: u32 = 0x0100_000f;
     match funct3 {
-        0 if word != PAUSE => plain(4, Event::Fence.bit()),
+        0 => plain(4, if word == PAUSE { Event::Pause } else { Event::Fence }.bit()),
         1 => plain(4, Event::FenceI.bit()),
         2 => match bits(word, 20, 12) {
             0..=2 => memory(4, Event::CboManage.bit()),

@@ -18,7 +18,7 @@ use crate::decode::Hint;
 use crate::ras::Ras;
 use crate::slots;
 use crate::tally::{self, Key, NOWHERE, Tally};
-use crate::{BOOT, Context, DEPTHS, Event, Mode, Region};
+use crate::{BOOT, Context, DEPTHS, Event, Mode, Region, TURN};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
 /// Registers that are read at traps.
@@ -123,6 +123,8 @@ pub struct Hart {
     last_fault: Option<(u64, u64, u64, Mode)>,
     /// The mode of the last fault has completed nothing since, as far as its traps tell.
     stuck: bool,
+    /// The block of the last `pause`, and where it was counted as which instruction.
+    paused: Option<(&'static Block, usize, u64)>,
 }
 
 impl Default for Hart {
@@ -140,6 +142,7 @@ impl Default for Hart {
             vectors: [0; 2],
             last_fault: None,
             stuck: false,
+            paused: None,
         }
     }
 }
@@ -231,6 +234,9 @@ impl Hart {
             self.count_some(old, old.len());
             self.from = 0;
         }
+        if old.pauses {
+            self.wait(old);
+        }
         match old.end {
             End::Call | End::Indirect(Hint::Push) => self.ras.push(old.after),
             End::Indirect(Hint::Pop) => self.pop(old.mode, target),
@@ -239,6 +245,18 @@ impl Hart {
                 self.ras.push(old.after);
             }
             _ => {}
+        }
+    }
+
+    /// A block with a `pause` was completed: a turn of a loop that waits, if it follows another.
+    fn wait(&mut self, block: &'static Block) {
+        let Some(slots) = self.tally.slots(self.place, block.mode) else { return };
+        let now = slots[Event::Instructions as usize];
+        let before = self.paused.replace((block, self.place, now));
+        if let Some((_, _, then)) = before.filter(|(old, place, _)| std::ptr::eq(*old, block) && *place == self.place)
+            && now - then <= TURN
+        {
+            slots[Event::Waiting as usize] += now - then;
         }
     }
 

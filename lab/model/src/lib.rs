@@ -34,3 +34,6 @@ pub const REGIONS: u16 = 1023;
 
 /// The region that is counted without a marker: from reset to the first instruction in user mode.
 pub const BOOT: u16 = 0;
+
+/// The most instructions from one `pause` to the next for a loop that waits: more are work between two waits.
+pub const TURN: u64 = 40;

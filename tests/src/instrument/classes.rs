@@ -14,6 +14,7 @@ const CLASSES: Figures = &[
     ("lr", 2),
     ("sc", 3),
     ("fence", 3),
+    ("pause", 1),
     ("fence_i", 2),
     ("fp", 7),
     ("vector", 4),

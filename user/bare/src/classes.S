@@ -33,7 +33,7 @@
     sc.w    t2, t1, (a0)                    # 3 sc, two of them in vain
     sc.w    t2, t1, (a0)
     sc.d    t2, t1, (a0)
-    fence                                   # 3 fence, and one that is none
+    fence                                   # 3 fence, and a pause
     fence   rw, w
     fence.tso
     pause

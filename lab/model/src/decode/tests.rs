@@ -27,7 +27,7 @@ fn classes() {
         (0x00b5_352f, &[Amo]),            // amoadd.d a0, a1, (a0)
         (0x0ff0_000f, &[Fence]),          // fence
         (0x8330_000f, &[Fence]),          // fence.tso
-        (0x0100_000f, &[]),               // pause
+        (0x0100_000f, &[Pause]),          // pause
         (0x0000_100f, &[FenceI]),         // fence.i
         (0x0005_200f, &[CboManage]),      // cbo.inval (a0)
         (0x0045_200f, &[CboZero]),        // cbo.zero (a0)

@@ -369,3 +369,23 @@ fn firmware_interrupts_the_entry() {
     let call = region.buckets.iter().find(|bucket| bucket.cause == Cause::Call(Some(172))).unwrap();
     assert_eq!((call.entries, call.counts.kernel.instructions, call.counts.firmware.mret), (1, 1, 1));
 }
+
+/// A loop around a `pause` waits from its second turn on; what lies between two waits does not.
+#[test]
+fn turns_around_a_pause_are_waiting() {
+    let (mut hart, mut blocks, open) = (Hart::default(), Blocks::default(), Open::new());
+    open.region.store(REGION.into(), Relaxed);
+    let mut machine = Fixed(BTreeMap::new());
+    let pause = blocks.block(0x4000, Mode::Kernel, &[0x952e, 0x0100_000f]);
+    let back = blocks.block(0x4006, Mode::Kernel, &[0x952e, jal(0, -8)]);
+    let work = blocks.block(0x4008, Mode::Kernel, &[&[0x952e; 60][..], &[jal(0, -128)]].concat());
+    let turns = [pause, back, pause, back, pause, back, pause, blocks.block(0x4006, Mode::Kernel, &[0x952e])];
+    for _ in 0..2 {
+        turns.iter().for_each(|block| hart.enter(block, &open, &mut machine));
+        hart.enter(work, &open, &mut machine);
+    }
+    hart.enter(pause, &open, &mut machine);
+    let all = regions([&hart], &blocks);
+    let kernel = &all.iter().find(|region| region.id == REGION).unwrap().total.kernel;
+    assert_eq!((kernel.instructions, kernel.pause, kernel.waiting), (2 * (4 * 2 + 3 * 2 + 1 + 61), 8, 2 * 3 * 4));
+}
