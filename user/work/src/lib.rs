@@ -95,6 +95,7 @@ workloads! {
     "file_fault", 2_048, harts 1: "first read of a page of a mapped file, in order" => memory::file_fault;
     "map_unmap", 2_000, harts 1: "map and unmap 16 pages that nobody touches" => memory::map_unmap;
     "map_write_unmap_16", 500, harts 1: "map 16 pages, write to each, unmap" => memory::map_write_unmap;
+    "map_write_unmap_4", 2_000, harts 4: "the same by 4 programs on 4 harts" => |meter| memory::map_write_unmap_apart(meter, 4);
     "mprotect", 2_000, harts 1: "mprotect a page read-only and back, write to it" => |meter| memory::mprotect(meter, 1);
     "mprotect_2", 20, harts 2: "the same while a thread runs on another hart" => |meter| memory::mprotect(meter, 2);
     "mprotect_4", 10, harts 4: "the same while threads run on 3 other harts" => |meter| memory::mprotect(meter, 4);

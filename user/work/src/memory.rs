@@ -1,6 +1,7 @@
 //! Mappings, the faults that fill them, and changes that other harts must learn of.
 
 use crate::meter::{Lack, Meter, Outcome};
+use crate::processes;
 use crate::threads::{self, Others, pin};
 use kit::memory::{PAGE, advise, map, peek, poke, private, protect, unmap};
 use kit::uapi::mman::{MADV_NOHUGEPAGE, MAP_PRIVATE, PROT_READ, PROT_WRITE};
@@ -86,14 +87,22 @@ pub fn map_unmap(meter: &mut Meter) -> Outcome {
     meter.each(|| Ok(unmap(private(16 * PAGE)?, 16 * PAGE)?))
 }
 
+fn map_write_unmap_once() -> Result<(), Lack> {
+    let base = private(16 * PAGE)?;
+    for page in 0..16 {
+        poke(base + page * PAGE, 1);
+    }
+    Ok(unmap(base, 16 * PAGE)?)
+}
+
 pub fn map_write_unmap(meter: &mut Meter) -> Outcome {
-    meter.each(|| {
-        let base = private(16 * PAGE)?;
-        for page in 0..16 {
-            poke(base + page * PAGE, 1);
-        }
-        Ok(unmap(base, 16 * PAGE)?)
-    })
+    meter.each(map_write_unmap_once)
+}
+
+/// The same by as many programs as `harts` says, each on its own hart: they share nothing but the kernel.
+pub fn map_write_unmap_apart(meter: &mut Meter, harts: usize) -> Outcome {
+    let rounds = meter.rounds as usize / harts;
+    processes::together(harts, |rounds| (0..rounds).try_for_each(|_| map_write_unmap_once()), rounds, meter)
 }
 
 /// Takes a page's write permission and gives it back, `harts - 1` threads running elsewhere with the page in use.

@@ -4,6 +4,7 @@ use crate::memory::small_pages;
 use crate::meter::{Lack, Meter, Outcome, holds};
 use crate::threads::pin;
 use core::sync::atomic::{AtomicU32, Ordering};
+use kit::memory::Zeroes;
 use kit::uapi::nr;
 use kit::{attempt, call, memory};
 use rt::io;
@@ -47,6 +48,62 @@ pub fn switch(meter: &mut Meter) -> Outcome {
     });
     stop.store(1, Ordering::Release);
     process::wait(child)?;
+    outcome
+}
+
+/// What the programs of [`together`] tell each other.
+struct Stage {
+    ready: AtomicU32,
+    begin: AtomicU32,
+    done: AtomicU32,
+    stop: AtomicU32,
+}
+
+// SAFETY: atomics, of which zeroes are a value.
+unsafe impl Zeroes for Stage {}
+
+fn take_part(stage: &Stage, hart: usize, rounds: usize, work: impl Fn(usize) -> Result<(), Lack>) -> Result<(), Lack> {
+    pin(hart)?;
+    work(rounds.div_ceil(10))?;
+    stage.ready.fetch_add(1, Ordering::AcqRel);
+    while stage.begin.load(Ordering::Acquire) == 0 {}
+    work(rounds)?;
+    stage.done.fetch_add(1, Ordering::AcqRel);
+    // A program's end is no part of the work.
+    while stage.stop.load(Ordering::Acquire) == 0 {}
+    Ok(())
+}
+
+/// Has `harts` programs do `rounds` of `work` at once, number i on hart i, the calling one being number 0. All of them are
+/// there and have warmed up before the first begins.
+///
+/// # Errors
+/// Programs cannot be made, or not pinned; or as `work`.
+pub fn together(harts: usize, work: impl Fn(usize) -> Result<(), Lack>, rounds: usize, meter: &mut Meter) -> Outcome {
+    let stage = memory::shared_value::<Stage>()?;
+    let others = harts as u32 - 1;
+    for hart in 1..harts {
+        if let Fork::Child = process::fork()? {
+            process::exit(u8::from(take_part(stage, hart, rounds, &work).is_err()));
+        }
+    }
+    pin(0)?;
+    work(rounds.div_ceil(10))?;
+    let ready = (0..1_000).any(|_| {
+        kit::clock::sleep(100_000);
+        stage.ready.load(Ordering::Acquire) == others
+    });
+    holds(ready, "programs do not get to other harts")?;
+    let outcome = meter.between(|| {
+        stage.begin.store(1, Ordering::Release);
+        work(rounds)?;
+        while stage.done.load(Ordering::Acquire) != others {}
+        Ok(())
+    });
+    stage.stop.store(1, Ordering::Release);
+    for _ in 1..harts {
+        holds(process::wait(-1)?.1 == Ended::Exited(0), "a program ended otherwise")?;
+    }
     outcome
 }
 
