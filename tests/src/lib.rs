@@ -9,6 +9,7 @@ pub mod budget;
 mod detection;
 mod first_light;
 mod guest;
+mod harts;
 mod hwprobe;
 pub mod image;
 pub mod instrument;
@@ -20,13 +21,22 @@ pub use image::ImageCheck;
 
 /// The boot tests, in the order in which they are started.
 pub fn boots() -> Vec<BootTest> {
-    [first_light::TESTS, guest::TESTS, hwprobe::TESTS, hwprobe::COMMAND, detection::TESTS, tlb::TESTS, memory::TESTS]
-        .concat()
+    [
+        first_light::TESTS,
+        guest::TESTS,
+        hwprobe::TESTS,
+        hwprobe::COMMAND,
+        detection::TESTS,
+        tlb::TESTS,
+        memory::TESTS,
+        harts::TESTS,
+    ]
+    .concat()
 }
 
 /// The long boot tests, hours on a small machine.
 pub fn soaks() -> Vec<BootTest> {
-    let mut soaks = [guest::SOAK, hwprobe::SOAK, memory::SOAK].concat();
+    let mut soaks = [guest::SOAK, hwprobe::SOAK, memory::SOAK, harts::SOAK].concat();
     soaks.extend(tlb::matrix());
     soaks
 }
@@ -91,6 +101,8 @@ pub struct BootTest {
     pub files: &'static [GuestFile],
     /// The console's input.
     pub input: &'static [u8],
+    /// What is typed for each question mark that the program writes, instead of [`input`](Self::input); nothing if empty.
+    pub answer: &'static [u8],
     /// How many boots in a row must do the same.
     pub repeat: u32,
 }
@@ -114,6 +126,7 @@ impl BootTest {
             parts: &[],
             files: &[],
             input: b"",
+            answer: b"",
             repeat: 1,
         }
     }
@@ -188,6 +201,12 @@ impl BootTest {
     /// With this typed at the console.
     pub const fn input(mut self, bytes: &'static [u8]) -> Self {
         self.input = bytes;
+        self
+    }
+
+    /// With this typed whenever the program writes a question mark.
+    pub const fn answer(mut self, bytes: &'static [u8]) -> Self {
+        self.answer = bytes;
         self
     }
 

@@ -193,10 +193,14 @@ impl Runner<'_> {
                 ..Settings::default()
             },
         };
+        let input = match test.answer {
+            b"" => Input::Bytes(test.input.to_vec()),
+            answer => Input::Answers(answer.to_vec()),
+        };
         let mut kept = Kept::default();
         let limit = Duration::from_secs(test.timeout);
         let end = guest
-            .boot(self.workspace, self.tools, Input::Bytes(test.input.to_vec()), Some(limit), &mut kept)
+            .boot(self.workspace, self.tools, input, Some(limit), &mut kept)
             .map_err(|error| format!("{error:#}"))?;
         let End::Exit(status) = end else {
             let tail = String::from_utf8_lossy(&kept.around[kept.around.len().saturating_sub(2000)..]).into_owned();
@@ -215,16 +219,22 @@ impl Runner<'_> {
         let text = String::from_utf8_lossy(&outcome.stdout);
         let mut count = 0_u64;
         let mut failures = 0_u64;
+        // What the program says of a test stands before its result.
+        let mut said = String::new();
         for line in text.lines() {
             let (passed, rest) = match (line.strip_prefix("ok "), line.strip_prefix("not ok ")) {
                 (Some(rest), _) => (true, rest),
                 (_, Some(rest)) => (false, rest),
-                _ => continue,
+                _ => {
+                    said += &format!("{line}\n");
+                    continue;
+                }
             };
             count += 1;
             failures += u64::from(!passed);
             let name = rest.split_once(" - ").map_or(rest, |(_, name)| name);
-            self.tally.result(&format!("{}/{name}", test.name), (!passed).then_some(line));
+            self.tally.result(&format!("{}/{name}", test.name), (!passed).then_some(&format!("{said}{line}")));
+            said.clear();
         }
         let plan =
             text.lines().find_map(|line| line.strip_prefix("1..")?.split_whitespace().next()?.parse::<u64>().ok());

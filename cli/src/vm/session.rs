@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 
 /// End of input on a terminal, at the start of a line.
 const END_OF_INPUT: u8 = 4;
+/// How long an answer takes.
+const MOMENT: Duration = Duration::from_millis(20);
 /// How long the machine may take to power off once the program has ended, or to finish its panic report.
 const GRACE: Duration = Duration::from_secs(10);
 
@@ -50,6 +52,8 @@ pub enum Input {
     Standard,
     /// These bytes, then end of input.
     Bytes(Vec<u8>),
+    /// These bytes for each question mark that the program writes, after a moment in which it can go to sleep.
+    Answers(Vec<u8>),
     /// Nothing, not even an end: what comes from outside comes at a time of its own, so that runs would not repeat.
     Nothing,
 }
@@ -87,6 +91,7 @@ pub fn run(
         console: Console::new(image.is_limen),
         symbols: None,
         input: Some(input),
+        questions: None,
         end: None,
         deadline: timeout.map(|limit| Instant::now() + limit),
     };
@@ -107,6 +112,8 @@ struct Session<'a> {
     console: Console,
     symbols: Option<Option<Symbols>>,
     input: Option<Input>,
+    /// Whoever answers questions.
+    questions: Option<mpsc::Sender<()>>,
     end: Option<End>,
     deadline: Option<Instant>,
 }
@@ -171,7 +178,15 @@ impl Session<'_> {
         for piece in pieces {
             match piece {
                 Piece::Around(bytes) => output.around(&bytes),
-                Piece::Program(bytes) => output.program(&bytes),
+                Piece::Program(bytes) => {
+                    if let Some(questions) = &self.questions {
+                        for _ in bytes.iter().filter(|byte| **byte == b'?') {
+                            // Nobody is left to answer once QEMU has closed its input.
+                            let _ = questions.send(());
+                        }
+                    }
+                    output.program(&bytes);
+                }
                 Piece::Start => self.send_input(),
                 Piece::Exit(status) => self.ending(End::Exit(status)),
                 Piece::Panic(line) => {
@@ -203,6 +218,8 @@ impl Session<'_> {
             return;
         };
         let input = self.input.take();
+        let (sender, questions) = mpsc::channel();
+        self.questions = matches!(input, Some(Input::Answers(_))).then_some(sender);
         std::thread::spawn(move || {
             let mut last = b'\n';
             let mut send = |bytes: &[u8]| pipe.write_all(bytes).and_then(|()| pipe.flush()).is_ok();
@@ -223,6 +240,16 @@ impl Session<'_> {
                             break;
                         }
                     }
+                }
+                Some(Input::Answers(answer)) => {
+                    while questions.recv().is_ok() {
+                        std::thread::sleep(MOMENT);
+                        if !send(&answer) {
+                            break;
+                        }
+                    }
+                    std::mem::forget(pipe);
+                    return;
                 }
                 Some(Input::Nothing) => {
                     std::mem::forget(pipe);

@@ -15,8 +15,6 @@ mod elves;
 mod frames;
 #[cfg(target_os = "none")]
 mod sandbox;
-#[cfg(target_os = "none")]
-mod usage;
 
 rt::program!(run);
 
@@ -46,9 +44,9 @@ fn run(args: rt::Args) -> u8 {
     let result = (|| {
         // Caches and tables grow to their size first.
         all(elves.min(50), calls.min(2_000), frames.min(50), seed + 1_000_000)?;
-        let before = usage::now();
+        let before = kit::usage::now();
         all(elves, calls, frames, seed)?;
-        usage::compare(&before)
+        kit::usage::compare(&before)
     })();
     match result {
         Ok(()) => {

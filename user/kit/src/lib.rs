@@ -12,12 +12,14 @@ pub mod child;
 pub mod clock;
 pub mod elf;
 pub mod file;
+pub mod harts;
 pub mod memory;
 pub mod probe;
 pub mod random;
 pub mod registers;
 pub mod signal;
 pub mod thread;
+pub mod usage;
 pub mod vdso;
 
 pub use rt;

@@ -82,3 +82,52 @@ pub fn illegal() -> (Option<Fault>, usize) {
 pub fn breakpoint() -> (Option<Fault>, usize) {
     (probe(kit_probe_break, 0), kit_probe_break as *const () as usize)
 }
+
+core::arch::global_asm!(
+    ".globl kit_try_load",
+    "kit_try_load:", // a0 = address; leaves 0, or the signal that the handler puts there
+    "lbu zero, 0(a0)",
+    "li a0, 0",
+    "ret",
+    ".globl kit_try_store",
+    "kit_try_store:", // a0 = address of a doubleword, a1 = what is added
+    ".option push",
+    ".option arch, +a",
+    "amoadd.d zero, a1, (a0)",
+    ".option pop",
+    "li a0, 0",
+    "ret",
+);
+
+unsafe extern "C" {
+    fn kit_try_load(address: usize) -> u32;
+    fn kit_try_store(address: usize, add: usize) -> u32;
+}
+
+extern "C" fn tell(number: i32, _: *const Siginfo, context: *mut Ucontext) {
+    // SAFETY: the kernel passes the frame, which is ours until we return.
+    let registers = unsafe { &mut (*context).uc_mcontext.gregs };
+    registers[0] = registers[1];
+    registers[10] = number as u64;
+}
+
+/// Makes [`try_load`] and [`try_store`] possible, for all threads at once; [`load`] and [`store`] are not any more.
+///
+/// # Errors
+/// sigaction(2) fails.
+pub fn catch() -> rt::uapi::Result<()> {
+    signal::handle(SIGSEGV, tell, rt::uapi::signal::SA_ONSTACK)?;
+    signal::handle(SIGBUS, tell, rt::uapi::signal::SA_ONSTACK)
+}
+
+/// Loads a byte, on any thread: the signal that came of it, or 0.
+pub fn try_load(address: usize) -> u32 {
+    // SAFETY: one access, which the handler takes if it faults.
+    unsafe { kit_try_load(address) }
+}
+
+/// Adds to a doubleword, atomically, on any thread: the signal that came of it, or 0.
+pub fn try_store(address: usize, add: usize) -> u32 {
+    // SAFETY: as above.
+    unsafe { kit_try_store(address, add) }
+}

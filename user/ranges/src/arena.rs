@@ -81,6 +81,7 @@ impl Arena {
         static mut TEXT: [u8; 32_768] = [0; 32_768];
         let mut state = [b'.'; SHOWN];
         // SAFETY: one thread, and no reference lives on.
+        #[allow(clippy::deref_addrof)]
         let buffer = unsafe { &mut *(&raw mut TEXT) };
         let text = kit::file::text(c"/proc/self/maps", buffer).must("maps")?;
         for line in text.lines() {
