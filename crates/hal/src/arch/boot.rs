@@ -108,7 +108,7 @@ fn tlb_config(info: &BootInfo) -> tlb::Config {
         svadu: all("svadu") && !all("svade"),
         asids: false,
     };
-    let mut config = tlb::Config { features, asid_bits: asid_bits(), ..tlb::Config::default() };
+    let mut config = tlb::Config { features, asid_bits: asid_bits(), by_ipi: true, ..tlb::Config::default() };
     let mut read = |name, apply: &mut dyn FnMut(&str, &mut tlb::Config) -> Option<()>| {
         if let Some(text) = info.argument(name)
             && apply(text, &mut config).is_none()
