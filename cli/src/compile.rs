@@ -35,6 +35,18 @@ pub fn init(workspace: &Workspace, toolchain: &Toolchain) -> Result<PathBuf> {
     Ok(output(workspace, "limen-user-init"))
 }
 
+/// The program of `user/` that is of use outside tests, too.
+pub const COMMAND: &str = "hwprobe";
+
+/// Builds [`COMMAND`].
+///
+/// # Errors
+/// The compiler's.
+pub fn command(workspace: &Workspace, toolchain: &Toolchain) -> Result<Program> {
+    build(toolchain.cargo(workspace, "build").args(["-p", "limen-user-hwprobe"]))?;
+    Ok(Program { name: COMMAND.into(), file: output(workspace, "limen-user-hwprobe") })
+}
+
 /// Builds the lab's workloads, the program `work`.
 ///
 /// # Errors

@@ -28,8 +28,10 @@ pub fn run(workspace: &Workspace, args: &RunArgs) -> Result<u8> {
         argv: args.program.clone(),
         ..Settings::default()
     };
-    if args.program.first().is_some_and(|program| program.starts_with("/tests/") || program == root::COMMAND) {
+    if args.program.first().is_some_and(|program| program.starts_with("/tests/")) {
         settings.programs = compile::programs(workspace, &tools.toolchain)?;
+    } else if args.rootfs.is_none() {
+        settings.programs = vec![compile::command(workspace, &tools.toolchain)?];
     }
     settings.settings.push(format!("echo={}", if terminal { "on" } else { "off" }));
     if let Ok(size) = rustix::termios::tcgetwinsize(std::io::stdin()) {

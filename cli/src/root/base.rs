@@ -3,7 +3,7 @@
 use super::cpio;
 use super::tree::Tree;
 use crate::apt::{Apt, Release};
-use crate::compile::Program;
+use crate::compile::{COMMAND, Program};
 use crate::workspace::{Workspace, appear};
 use anyhow::{Context, Result, bail};
 use std::fs;
@@ -37,9 +37,6 @@ const ADMIN: [&str; 24] = [
     "syslogd",
 ];
 
-/// The program of `user/` that is of use outside tests, too: it is found by its name.
-pub const COMMAND: &str = "hwprobe";
-
 /// What the user wants in the root, and what init is to do there.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
@@ -51,7 +48,7 @@ pub struct Settings {
     pub parts: Vec<String>,
     /// Pairs of host path and guest path.
     pub copies: Vec<(PathBuf, String)>,
-    /// Programs of `user/`, put in `/tests`.
+    /// Programs of `user/`, put in `/tests`, the command in `/usr/bin`.
     pub programs: Vec<Program>,
     /// Names of busybox that are left out.
     pub without: &'static [&'static str],
@@ -96,10 +93,8 @@ pub fn assemble(workspace: &Workspace, init: &Path, wanted: &Settings, file: &Pa
         tree.copy(&dir, b"")?;
     }
     for program in &wanted.programs {
-        tree.copy(&program.file, format!("/tests/{}", program.name).as_bytes())?;
-        if program.name == COMMAND {
-            tree.copy(&program.file, format!("/usr/bin/{COMMAND}").as_bytes())?;
-        }
+        let dir = if program.name == COMMAND { "/usr/bin" } else { "/tests" };
+        tree.copy(&program.file, format!("{dir}/{}", program.name).as_bytes())?;
     }
     for (host, guest) in &wanted.copies {
         tree.copy(

@@ -4,4 +4,4 @@ mod base;
 mod cpio;
 mod tree;
 
-pub use base::{COMMAND, Settings, assemble, prefetch};
+pub use base::{Settings, assemble, prefetch};

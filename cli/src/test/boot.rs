@@ -3,7 +3,7 @@
 use super::tally::Tally;
 use crate::compile::{self, Program};
 use crate::hosted;
-use crate::root::{self, Settings};
+use crate::root::Settings;
 use crate::run::{Guest, command_line};
 use crate::say;
 use crate::setup::Tools;
@@ -31,8 +31,9 @@ pub fn run(workspace: &Workspace, tools: &Tools, kernel: &Kernel, tests: &[BootT
             return Ok(());
         }
     };
-    let uses_programs =
-        tests.iter().any(|test| test.program.iter().any(|word| word.contains("/tests/") || *word == root::COMMAND));
+    let uses_programs = tests
+        .iter()
+        .any(|test| test.program.iter().any(|word| word.contains("/tests/") || word.contains(compile::COMMAND)));
     let mut runner = Runner {
         workspace,
         tools,

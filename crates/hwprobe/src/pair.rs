@@ -48,6 +48,12 @@ impl Harts {
         self.0.get(hart / 64).is_some_and(|word| word >> (hart % 64) & 1 != 0)
     }
 
+    /// The harts that are in both sets.
+    #[must_use]
+    pub fn and(&self, other: &Self) -> Self {
+        Self(core::array::from_fn(|word| self.0[word] & other.0[word]))
+    }
+
     /// Whether none is.
     pub fn is_empty(&self) -> bool {
         self.0 == [0; 16]
@@ -118,5 +124,7 @@ mod tests {
             assert_eq!(Harts::parse(text), None, "{text}");
         }
         assert_eq!(Harts::default().to_string(), "none");
+        let both = Harts::parse("0-3,70").zip(Harts::parse("2-5,70,71")).map(|(a, b)| a.and(&b).to_string());
+        assert_eq!(both.as_deref(), Some("2-3,70"));
     }
 }

@@ -70,6 +70,9 @@ impl<'a> Options<'a> {
         while let Some(word) = words.next() {
             let (name, attached) = word.split_once('=').filter(|_| word.starts_with("--")).unzip();
             let name = name.unwrap_or(word);
+            if attached.is_some() && matches!(name, "--help" | "--per-hart" | "--explain" | "--json") {
+                return Err(Stop::Wrong("no value belongs to", word));
+            }
             let mut value = || attached.or_else(|| words.next()).ok_or(Stop::Wrong("a value is missing behind", word));
             match name {
                 "-h" | "--help" => return Err(Stop::Help),
@@ -161,6 +164,8 @@ fn kinds<S: System>(
 
 /// What can go wrong on the way.
 enum Failure {
+    /// No hart of those that were named.
+    NoHart,
     /// The output.
     Write,
     /// The call.
@@ -188,7 +193,7 @@ pub fn run<'a>(
 ) -> u8 {
     let options = match Options::read(words) {
         Ok(options) => options,
-        Err(Stop::Help) => return u8::from(out.write_str(USAGE).is_err()),
+        Err(Stop::Help) => return if out.write_str(USAGE).is_ok() { 0 } else { 2 },
         Err(Stop::Wrong(what, word)) => {
             let _ = writeln!(complaints, "hwprobe: {what} {word} (-h for help)");
             return 2;
@@ -201,10 +206,14 @@ pub fn run<'a>(
     match done {
         Ok(status) => status,
         Err(Failure::Write) => 2,
+        Err(Failure::NoHart) => {
+            let _ = writeln!(complaints, "hwprobe: none of these harts is online");
+            2
+        }
         Err(Failure::Errno(errno)) => {
             let reason = match errno {
-                22 => "none of these harts is online, or the kernel cannot answer this (WHICH_CPUS: Linux 6.9)",
-                38 => "this kernel does not have riscv_hwprobe (Linux 6.4)",
+                22 if options.wanted_count != 0 => "this kernel does not tell which harts match (Linux 6.9 does)",
+                38 => "this kernel does not have riscv_hwprobe (Linux 6.4 has)",
                 _ => "riscv_hwprobe failed",
             };
             let _ = writeln!(complaints, "hwprobe: {reason}, errno {errno}");
@@ -214,18 +223,19 @@ pub fn run<'a>(
 }
 
 fn perform(system: &mut impl System, options: &Options<'_>, out: &mut impl Write) -> Result<u8, Failure> {
+    let online = online(system);
+    let harts = options.harts.map_or(online, |harts| harts.and(&online));
+    if harts.is_empty() {
+        return Err(Failure::NoHart);
+    }
     if options.wanted_count != 0 {
-        let mut set = options.harts.unwrap_or_default();
+        let mut set = harts;
         let mut pairs = options.wanted;
         system.hwprobe(pairs.get_mut(..options.wanted_count).unwrap_or_default(), &mut set.0, WHICH_CPUS)?;
         writeln!(out, "{set}")?;
         return Ok(u8::from(set.is_empty()));
     }
-    let harts = match options.harts {
-        Some(harts) => harts,
-        None => online(system),
-    };
-    let answers = Answers::ask(system, options.harts.as_ref())?;
+    let answers = Answers::ask(system, options.harts.is_some().then_some(&harts))?;
     if options.json {
         show::json(system, &harts, &answers, out)?;
     } else if options.per_hart {

@@ -102,6 +102,7 @@ fn harts_are_found_by_what_they_can() {
         ("--which MISALIGNED_SCALAR_PERF=slow", 0, "2\n"),
         ("--which 4=zba --which 9=slow", 1, "none\n"),
         ("--cpus 1-2 --which ZICBOZ_BLOCK_SIZE=64", 0, "1\n"),
+        ("--cpus 2,9 --which 4=3", 0, "2\n"),
     ] {
         assert_eq!(run_on(&mut machine(), words), (status, harts.into(), String::new()), "{words}");
     }
@@ -134,6 +135,8 @@ fn wrong_words_are_named() {
         ("--which 4=zbz", "the key has no such value: zbz"),
         ("--diff a", "two files are needed behind --diff"),
         ("--cpus 7", "none of these harts is online"),
+        ("--cpus 7,64 --which 4=3", "none of these harts is online"),
+        ("--json=1", "no value belongs to --json=1"),
     ] {
         let (status, _, complaints) = run_on(&mut machine(), words);
         assert!(status == 2 && complaints.contains(complaint), "{words}: {complaints}");

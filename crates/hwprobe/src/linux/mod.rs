@@ -52,7 +52,9 @@ pub fn probe(pairs: &mut [Pair], harts: Option<&Harts>) -> Result<(), Errno> {
 /// EINVAL before Linux 6.9; ENOSYS where there is no such call.
 pub fn which(pairs: &[Pair], harts: &Harts) -> Result<Harts, Errno> {
     let (mut pairs, mut set) = (pairs.to_vec(), *harts);
-    raw::ask(&mut pairs, &mut set.0, WHICH_CPUS).map(|_| set)
+    raw::ask(&mut pairs, &mut set.0, WHICH_CPUS)?;
+    // A set of harts that the machine does not have counts as empty to the kernel: as all.
+    Ok(if harts.is_empty() { set } else { set.and(harts) })
 }
 
 /// Where [`Features`] come from.
