@@ -216,7 +216,17 @@ fn unaligned() -> Outcome {
             put(at, ask(3));
             put(at + 16, ask(0x5555));
             equal!(entry(at, 2, 0, 0, 0), 0, "pairs at any place");
-            equal!((get(at), get(at + 16)), (Pair { key: 3, value: 1 }, Pair { key: -1, value: 0 }), "their answers");
+            let answers = (Pair { key: 3, value: 1 }, Pair { key: -1, value: 0 });
+            equal!((get(at), get(at + 16)), answers, "their answers");
+            put(at, ask(3));
+            put(at + 16, ask(0x5555));
+            equal!(entry(at, 2, 8, place(&1_u64), 0), 0, "for a set");
+            equal!((get(at), get(at + 16)), answers, "their answers for a set");
+            put(at, Pair { key: 3, value: 1 });
+            let mut set = 1_u64;
+            let cpus = core::ptr::from_mut(&mut set).expose_provenance();
+            equal!((entry(at, 1, 8, cpus, 1), set), (0, 1), "which harts");
+            equal!((entry(at, 2, 8, cpus, 1), set, get(at + 16)), (0, 0, answers.1), "which harts, and an unknown key");
         }
     }
     Ok(())

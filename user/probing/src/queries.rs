@@ -15,6 +15,7 @@ pub const TESTS: &[Test] = &[
     Test::new("queries/all-keys-of-all-subsets", subsets),
     Test::new("which/empty-and-full-sets", which_sets),
     Test::new("which/sizes-keep-what-lies-beyond", which_sizes),
+    Test::new("which/sizes-beyond-any-machine", large),
     Test::new("which/unknown-keys-match-nowhere", which_unknown),
     Test::new("which/bits-and-numbers", which_values),
     Test::new("which/each-hart-finds-itself", which_self),
@@ -140,13 +141,36 @@ fn which_sets() -> Outcome {
 fn which_sizes() -> Outcome {
     let online = online();
     for entry in entries() {
-        for size in [1, 2, 3, 7, 8] {
-            let mut set = [u64::MAX; 2];
+        for (size, offset) in [1, 2, 3, 7, 8].into_iter().flat_map(|size| (0..8).map(move |offset| (size, offset))) {
+            let mut set = [u64::MAX; 3];
             let mut pairs = exact();
-            let at = set.as_mut_ptr().expose_provenance();
+            let at = set.as_mut_ptr().expose_provenance() + offset;
             equal!(entry(pairs.as_mut_ptr().expose_provenance(), 3, size, at, 1), 0, "a set of some size");
-            let kept = if size == 8 { 0 } else { u64::MAX << (8 * size) };
-            equal!(set, [kept | online, u64::MAX], "bytes beyond the set");
+            // All that the call may write, at its place.
+            let written = (1_u128 << (8 * size)) - 1;
+            let wanted = !(written << (8 * offset)) | u128::from(online) << (8 * offset);
+            let found = u128::from(set[0]) | u128::from(set[1]) << 64;
+            equal!((found, set[2]), (wanted, u64::MAX), "bytes beyond the set");
+        }
+    }
+    Ok(())
+}
+
+/// As much as there could be of a set, or more: the kernel looks at as much as it has harts for.
+fn large() -> Outcome {
+    for entry in entries() {
+        for size in [9, 16, 63, 64, 128, 1 << 20, 1 << 32, 1 << 63, usize::MAX] {
+            let mut set = [0_u64; 16];
+            let at = set.as_mut_ptr().expose_provenance();
+            set[0] = 1;
+            let mut pairs = exact();
+            let place = pairs.as_mut_ptr().expose_provenance();
+            equal!((entry(place, 3, size, at, 0), pairs[0].value), (0, 1), "a large set");
+            set[0] = u64::MAX;
+            let mut pairs = exact();
+            let place = pairs.as_mut_ptr().expose_provenance();
+            equal!(entry(place, 3, size, at, 1), 0, "which harts of a large set");
+            equal!((set[0], &set[1..]), (online(), &[0; 15][..]), "what is left of it");
         }
     }
     Ok(())
