@@ -96,11 +96,14 @@ impl Table {
         Ok(())
     }
 
-    /// Builds the chains anew.
+    /// Builds the chains anew. Interrupts may come in on the way.
     fn chain(&mut self) {
         let mask = self.heads.len().wrapping_sub(1);
         self.heads.fill(NONE);
         for (at, slot) in self.slots.iter_mut().enumerate() {
+            if at % 2048 == 2047 {
+                hal::hart::window();
+            }
             if let (Some(head), true) = (self.heads.get_mut(slot.key.index() & mask), slot.entry.is_some()) {
                 slot.next = core::mem::replace(head, at as u32);
             }
