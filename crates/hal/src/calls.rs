@@ -95,8 +95,9 @@ pub struct Upcalls {
     /// An exception in user mode, a page fault only if [`Upcalls::fault`] has not resolved it.
     pub exception: fn(&mut UserFrame, Exception),
     /// A page fault, from user mode or inside a user copy: true to try the access again. False ends the copy, or leads to
-    /// [`Upcalls::exception`]. Never sleeps.
-    pub fault: fn(usize, Access) -> bool,
+    /// [`Upcalls::exception`]. Never sleeps. The last argument: it is from user mode, so that interrupts may be let in while
+    /// it waits for a lock.
+    pub fault: fn(usize, Access, bool) -> bool,
     /// A [`crate::task::Work`] bit is set and the task is about to return to user mode with this frame.
     pub work: fn(&mut UserFrame),
     /// The hart's timer has run out.

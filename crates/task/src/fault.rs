@@ -84,9 +84,9 @@ fn out_of_memory() {
 
 /// A page fault, from user mode or in a copy to or from user memory (`Upcalls::fault`): true to try again. Locks may be
 /// held by a copy, so this never sleeps, and chooses no victim: a copy that finds no memory fails with EFAULT.
-pub fn resolves(address: usize, access: Access) -> bool {
+pub fn resolves(address: usize, access: Access, user: bool) -> bool {
     let me = current();
-    let resolved = me.mm_slot().with(|mm| mm.is_some_and(|mm| mm.fault(address, access).is_ok()));
+    let resolved = me.mm_slot().with(|mm| mm.is_some_and(|mm| mm.fault_of(address, access, user).is_ok()));
     if resolved {
         me.counts.minor_fault();
     }

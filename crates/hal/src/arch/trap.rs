@@ -38,7 +38,7 @@ struct Fault {
 extern "C" fn limen_page_fault(address: usize, cause: usize) -> Fault {
     let access = access(cause);
     crate::hart::this().counters.fault(access);
-    let resolved = (upcalls().fault)(address, access);
+    let resolved = (upcalls().fault)(address, access, true);
     Fault { address, cause: if resolved { 0 } else { cause } }
 }
 
@@ -119,7 +119,7 @@ extern "C" fn limen_kernel_trap(frame: &mut KernelFrame, cause: usize, value: us
         crate::hart::this().counters.copy_faults.add(1);
         // A kernel address here is a bug of the kernel's, not the program's: the ranges were cut.
         if value < crate::mem::layout::user_top() {
-            if !(upcalls().fault)(value, access) {
+            if !(upcalls().fault)(value, access, false) {
                 frame.pc = fixup;
             }
             return;

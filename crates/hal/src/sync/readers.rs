@@ -77,25 +77,30 @@ impl<T, L> ReadersLock<T, L> {
         Self { value: UnsafeCell::new(value), starved: AtomicU32::new(0), harts: parts }
     }
 
-    /// Waits for this hart's part and takes it.
+    /// Waits for this hart's part and takes it. With `windows` interrupts are let in while it waits, which may be for as
+    /// long as a large program's fork takes: the caller holds no lock that a handler takes ([`hart::window`]).
     #[inline]
-    pub fn read(&self) -> ReadGuard<'_, T, L> {
+    pub fn read(&self, windows: bool) -> ReadGuard<'_, T, L> {
         let local = &self.harts.0[hart::id()];
         if local.locked.swap(1, Ordering::Acquire) != 0 {
-            contended(&local.locked);
+            if windows {
+                wait_open(&local.locked);
+            } else {
+                contended(&local.locked);
+            }
         }
         ReadGuard { lock: self, local, _not_send: PhantomData }
     }
 
-    /// Waits for all parts and takes them.
+    /// Waits for all parts and takes them; `windows` as in [`ReadersLock::read`].
     #[inline]
-    pub fn write(&self) -> WriteGuard<'_, T, L> {
+    pub fn write(&self, windows: bool) -> WriteGuard<'_, T, L> {
         if self.starved.load(Ordering::Relaxed) != 0 {
-            self.give_way();
+            self.give_way(windows);
         }
         for local in &self.harts.0 {
             if local.locked.swap(1, Ordering::Acquire) != 0 {
-                self.wait(&local.locked);
+                self.wait(&local.locked, windows);
             }
         }
         WriteGuard { lock: self, _not_send: PhantomData }
@@ -103,9 +108,9 @@ impl<T, L> ReadersLock<T, L> {
 
     /// Waits until the one who has waited for long has had its turn.
     #[cold]
-    fn give_way(&self) {
+    fn give_way(&self, windows: bool) {
         while self.starved.load(Ordering::Relaxed) != 0 {
-            turn();
+            turn(windows);
         }
     }
 
@@ -113,10 +118,10 @@ impl<T, L> ReadersLock<T, L> {
     /// keeps the lock going when the host lets some harts rest; but a few who write in a loop could keep out another
     /// for seconds. Hence patience ends.
     #[cold]
-    fn wait(&self, locked: &AtomicU32) {
+    fn wait(&self, locked: &AtomicU32, windows: bool) {
         let me = hart::id() as u32 + 1;
         let mut turns = 0u32;
-        wait_for(locked, || {
+        wait_for(locked, windows, || {
             turns = turns.saturating_add(1);
             if turns == PATIENCE {
                 let _ = self.starved.compare_exchange(0, me, Ordering::Relaxed, Ordering::Relaxed);
@@ -132,6 +137,13 @@ impl<T, L> ReadersLock<T, L> {
     pub fn get_mut(&mut self) -> &mut T {
         self.value.get_mut()
     }
+}
+
+/// Waits for a part, to read, and takes it.
+#[cold]
+#[inline(never)]
+fn wait_open(locked: &AtomicU32) {
+    wait_for(locked, true, || {});
 }
 
 impl<T, L> ReadGuard<'_, T, L> {
@@ -208,11 +220,11 @@ mod tests {
                     hart::host::on(index, || {
                         for turn in 0..5000 {
                             if turn % 5 == 0 && index < 2 {
-                                let mut guard = lock.write();
+                                let mut guard = lock.write(false);
                                 guard.0 += 1;
                                 guard.1 += 1;
                             } else {
-                                let mut guard = lock.read();
+                                let mut guard = lock.read(true);
                                 let (value, mine) = guard.parts();
                                 assert_eq!(value.0, value.1);
                                 *mine += 1;
@@ -222,7 +234,7 @@ mod tests {
                 });
             }
         });
-        let mut guard = lock.write();
+        let mut guard = lock.write(false);
         let (value, counts) = guard.parts();
         assert_eq!((value.0, value.1), (2000, 2000));
         assert_eq!(counts.map(|count| *count).collect::<std::vec::Vec<_>>(), [4000, 4000, 5000, 5000]);
@@ -238,13 +250,13 @@ mod tests {
         let lock = ReadersLock::<u32, ()>::new(0, Parts::new().unwrap());
         lock.starved.store(3, Ordering::Relaxed);
         scope(|scope| {
-            let other = scope.spawn(|| hart::host::on(1, || *lock.write() += 1));
-            hart::host::on(0, || drop(lock.read()));
+            let other = scope.spawn(|| hart::host::on(1, || *lock.write(false) += 1));
+            hart::host::on(0, || drop(lock.read(true)));
             std::thread::sleep(std::time::Duration::from_millis(20));
             assert!(!other.is_finished());
             lock.starved.store(0, Ordering::Relaxed);
         });
-        assert_eq!(*lock.write(), 1);
+        assert_eq!(*lock.write(false), 1);
         hart::host::set_count(1);
     }
 }

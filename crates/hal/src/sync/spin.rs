@@ -81,16 +81,16 @@ pub(crate) fn contended(locked: &AtomicU32) {
 #[cold]
 extern "C" fn limen_lock_wait(locked: *const AtomicU32) {
     // SAFETY: `contended` has the word borrowed.
-    wait_for(unsafe { &*locked }, || {});
+    wait_for(unsafe { &*locked }, false, || {});
 }
 
-/// The same, with `each_turn` called while the lock is taken. Only here is anything counted: a lock that is free costs no
+/// The same, with `each_turn` called while the lock is taken, and interrupts let in meanwhile, if `windows`. Only here is anything counted: a lock that is free costs no
 /// more for it.
-pub(super) fn wait_for(locked: &AtomicU32, mut each_turn: impl FnMut()) {
+pub(super) fn wait_for(locked: &AtomicU32, windows: bool, mut each_turn: impl FnMut()) {
     let since = crate::time::now();
     loop {
         while locked.load(Ordering::Relaxed) != 0 {
-            turn();
+            turn(windows);
             each_turn();
         }
         if locked.swap(1, Ordering::Acquire) == 0 {
@@ -103,7 +103,10 @@ pub(super) fn wait_for(locked: &AtomicU32, mut each_turn: impl FnMut()) {
 }
 
 /// A turn of a loop that waits for a lock.
-pub(super) fn turn() {
+pub(super) fn turn(windows: bool) {
+    if windows {
+        crate::hart::window();
+    }
     // The holder may be waiting until this hart has fenced (see `mem::tlb::remote`).
     crate::mem::tlb::serve();
     crate::hart::pause();

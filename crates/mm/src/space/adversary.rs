@@ -276,7 +276,7 @@ fn fault_too(world: &RefCell<World>, random: &mut Random) {
     drop(world);
     let (va, access) = (page(random.below(PAGES)), random.one_of(&[Access::Read, Access::Write, Access::Execute]));
     let absent = {
-        let mut guard = space.inner.read();
+        let mut guard = space.inner.read(false);
         let (inner, local) = guard.parts();
         let area = inner.areas.find_near(&mut local.area, va).and_then(|i| inner.areas.get(i));
         area.is_some_and(Vma::is_anonymous)

@@ -69,9 +69,14 @@ fn allows(prot: Prot, access: Access) -> bool {
 
 impl AddressSpace {
     /// Resolves a fault at `addr`, so that the access can be tried again.
-    #[inline]
     pub fn fault(&self, addr: usize, access: Access) -> Result<(), FaultError> {
-        let mut guard = self.inner.read();
+        self.fault_of(addr, access, false)
+    }
+
+    /// The same; with `windows` interrupts are let in if it has to wait: the caller holds no lock that a handler takes.
+    #[inline]
+    pub fn fault_of(&self, addr: usize, access: Access, windows: bool) -> Result<(), FaultError> {
+        let mut guard = self.inner.read(windows);
         let (inner, local) = guard.parts();
         match inner.fault(local, addr, access) {
             Err(FaultError::MapErr) => {

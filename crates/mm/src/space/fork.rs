@@ -14,7 +14,7 @@ use super::{AddressSpace, Inner};
 impl AddressSpace {
     /// A copy for a child process. `ENOMEM`.
     pub fn fork(&self) -> Result<Arc<Self>, Errno> {
-        let mut parent = self.alone();
+        let mut parent = self.take(true);
         let child = Self::new(parent.layout, parent.limits)?;
         let mut protected = 0;
         let result = parent.copy_to(&mut child.alone(), &mut protected);

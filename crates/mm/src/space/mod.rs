@@ -214,7 +214,12 @@ impl AddressSpace {
 
     /// Everything, for the caller alone.
     fn alone(&self) -> Exclusive<'_> {
-        let mut guard = self.inner.write();
+        self.take(false)
+    }
+
+    /// The same; with `windows` interrupts are let in while it waits.
+    fn take(&self, windows: bool) -> Exclusive<'_> {
+        let mut guard = self.inner.write(windows);
         let (inner, locals) = guard.parts();
         for local in locals {
             inner.mapped.add(take(&mut local.mapped));
@@ -222,9 +227,10 @@ impl AddressSpace {
         Exclusive(guard)
     }
 
-    /// Runs `f` under the lock, and drops what it removed after the lock is free.
+    /// Runs `f` under the lock, and drops what it removed after the lock is free. The caller holds no lock that an
+    /// interrupt's handler takes.
     fn with<R>(&self, f: impl FnOnce(&mut Inner) -> R) -> R {
-        let mut inner = self.alone();
+        let mut inner = self.take(true);
         inner.peak = inner.peak.max(inner.mapped.total());
         let result = f(&mut inner);
         if !inner.dead.is_empty() {

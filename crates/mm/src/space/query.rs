@@ -176,7 +176,7 @@ impl AddressSpace {
         if private {
             return Ok(here);
         }
-        let mut guard = self.inner.read();
+        let mut guard = self.inner.read(false);
         let (inner, local) = guard.parts();
         let i = inner.areas.find_near(&mut local.area, addr).ok_or(FaultError::MapErr)?;
         let Some(area) = inner.areas.get(i) else { return Err(FaultError::MapErr) };
