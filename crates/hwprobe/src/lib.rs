@@ -4,7 +4,11 @@
 //! - [`isa`] knows the extensions: their order, what they imply and need, how device trees and `/proc/cpuinfo` write them.
 //! - [`rules`] turns words of single harts into the answer to any query, over any kind of memory: what a kernel and its vDSO
 //!   need. [`words`] makes those words.
-//! - With the feature `std` (the default), [`features`], [`probe`] and [`which`] ask the running riscv64 Linux.
+#![cfg_attr(
+    feature = "std",
+    doc = "- With the feature `std` (the default), [`features`], [`probe`] and [`which`] ask the running riscv64 Linux."
+)]
+#![cfg_attr(not(feature = "std"), doc = "- With the feature `std` the running riscv64 Linux can be asked.")]
 //! - [`command`] is the command `hwprobe`, for whoever can read files and make the call.
 //!
 //! The crate needs neither `std` nor an allocator, and has no unsafe code but in one file of the half that asks the
@@ -25,6 +29,10 @@ pub mod words;
 
 #[cfg(feature = "std")]
 pub use linux::{Errno, Features, Misaligned, Source, features, probe, which};
+
+#[cfg(all(doctest, feature = "std"))]
+#[doc = include_str!("../README.md")]
+struct Readme;
 
 /// A number as people write it: decimal, or hexadecimal behind `0x`; `-1` is the word of ones.
 pub fn number(text: &str) -> Option<u64> {
