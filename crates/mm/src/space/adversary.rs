@@ -278,7 +278,7 @@ fn fault_too(world: &RefCell<World>, random: &mut Random) {
     let absent = {
         let mut guard = space.inner.read(false);
         let (inner, local) = guard.parts();
-        let area = inner.areas.find_near(&mut local.area, va).and_then(|i| inner.areas.get(i));
+        let area = inner.areas.find_near(&mut local.area, va);
         area.is_some_and(Vma::is_anonymous)
             && inner.table.entry_shared(&mut local.cursor, va).is_ok_and(|entry| !entry.load().is_present())
     };

@@ -1,6 +1,7 @@
 //! madvise(2), msync(2), mincore(2), mlock(2).
 
 use hal::addr::{PAGE_SHIFT, PAGE_SIZE, UserAddr, page_up};
+use hal::hart;
 use hal::mem::layout::user_top;
 use hal::user;
 use uapi::{Errno, mman};
@@ -139,10 +140,14 @@ impl AddressSpace {
 impl Inner {
     /// `ENOMEM` if a page of `start..end` is in no area.
     fn covered(&mut self, start: usize, end: usize) -> Result<(), Errno> {
-        let mut at = start;
+        let (mut i, mut at) = (self.areas.first_above(start), start);
         while at < end {
-            let i = self.areas.find(at).ok_or(Errno::ENOMEM)?;
-            at = self.areas.get(i).map_or(end, |area| area.end);
+            let area = self.areas.get(i).filter(|area| area.start <= at).ok_or(Errno::ENOMEM)?;
+            at = area.end;
+            i = self.areas.next(i);
+            if self.areas.begins_chunk(i) {
+                hart::window();
+            }
         }
         Ok(())
     }
@@ -155,8 +160,12 @@ impl Inner {
         mut f: impl FnMut(&mut Self, usize, usize) -> Result<(), Errno>,
     ) -> Result<(), Errno> {
         let mut hole = false;
-        let mut at = start;
+        let (mut at, mut count) = (start, 0usize);
         while at < end {
+            count += 1;
+            if count.is_multiple_of(64) {
+                hart::window();
+            }
             let Some(area) = self.areas.get(self.areas.first_above(at)).filter(|area| area.start < end) else {
                 hole = true;
                 break;
@@ -212,7 +221,7 @@ impl Inner {
                 continue;
             }
             if (va >> PAGE_SHIFT).is_multiple_of(64) {
-                hal::hart::window();
+                hart::window();
             }
             self.fault_alone(va, access).map_err(|error| match error {
                 FaultError::AccErr => Errno::EINVAL,

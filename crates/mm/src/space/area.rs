@@ -1,7 +1,4 @@
-//! Areas: runs of pages with one backing and one set of rights; and the sorted list of them.
-//!
-//! The list is an array sorted by address, with the area found last remembered: programs have tens of areas, seldom
-//! thousands, and a binary search over an array beats a tree there, in time and in memory.
+//! Areas: runs of pages with one backing and one set of rights.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -146,6 +143,20 @@ pub struct Vma {
 const _: () = assert!(size_of::<Vma>() == 64);
 
 impl Vma {
+    /// An area that is in no list yet, neither the space's nor the object's.
+    #[inline]
+    pub fn new(
+        start: usize,
+        end: usize,
+        prot: Prot,
+        flags: u16,
+        backing: Backing,
+        offset: usize,
+        file: Option<Arc<dyn MappedFile>>,
+    ) -> Self {
+        Self { start, end, backing, offset, file, slot: 0, prot, flags: AreaFlags(flags), past: Past::default() }
+    }
+
     #[inline]
     pub fn pages(&self) -> usize {
         (self.end - self.start) >> PAGE_SHIFT
@@ -192,110 +203,5 @@ impl Vma {
                 }
                 _ => false,
             }
-    }
-}
-
-/// The areas of a space, sorted and disjoint.
-pub struct AreaList {
-    list: Vec<Vma>,
-    last: usize,
-}
-
-impl AreaList {
-    pub const fn new() -> Self {
-        Self { list: Vec::new(), last: 0 }
-    }
-
-    #[inline]
-    pub fn len(&self) -> usize {
-        self.list.len()
-    }
-
-    #[inline]
-    pub fn get(&self, i: usize) -> Option<&Vma> {
-        self.list.get(i)
-    }
-
-    #[inline]
-    pub fn get_mut(&mut self, i: usize) -> Option<&mut Vma> {
-        self.list.get_mut(i)
-    }
-
-    #[inline]
-    pub fn iter(&self) -> core::slice::Iter<'_, Vma> {
-        self.list.iter()
-    }
-
-    /// Index of the area that contains `addr`.
-    #[inline]
-    pub fn find(&mut self, addr: usize) -> Option<usize> {
-        let mut last = self.last;
-        let found = self.find_near(&mut last, addr);
-        self.last = last;
-        found
-    }
-
-    /// The same for several who look at once: `last` is where the caller found something before, and now.
-    #[inline]
-    pub fn find_near(&self, last: &mut usize, addr: usize) -> Option<usize> {
-        if let Some(area) = self.list.get(*last)
-            && area.start <= addr
-            && addr < area.end
-        {
-            return Some(*last);
-        }
-        *last = self.search(addr)?;
-        Some(*last)
-    }
-
-    #[inline(never)]
-    fn search(&self, addr: usize) -> Option<usize> {
-        let i = self.first_above(addr);
-        if self.list.get(i)?.start > addr { None } else { Some(i) }
-    }
-
-    /// Index of the first area that ends above `addr`: the one that contains it or the next one.
-    #[inline]
-    pub fn first_above(&self, addr: usize) -> usize {
-        self.list.partition_point(|area| area.end <= addr)
-    }
-
-    /// Whether no area, nor the gap below a stack, has a byte of `start..end`.
-    pub fn is_free(&self, start: usize, end: usize) -> bool {
-        self.get(self.first_above(start)).is_none_or(|area| end <= area.start_with_gap())
-    }
-
-    /// Whether no area has a byte of `start..end`.
-    pub fn is_unmapped(&self, start: usize, end: usize) -> bool {
-        self.get(self.first_above(start)).is_none_or(|area| end <= area.start)
-    }
-
-    /// Room for `more` areas, so that inserting them cannot fail.
-    pub fn reserve(&mut self, more: usize) -> Result<(), uapi::Errno> {
-        self.list.try_reserve(more).map_err(|_| uapi::Errno::ENOMEM)
-    }
-
-    /// Inserts `area` at `i`, where it belongs.
-    pub fn insert_at(&mut self, i: usize, area: Vma) {
-        self.list.insert(i, area);
-    }
-
-    /// Appends `area`, which lies above all others.
-    pub fn push(&mut self, area: Vma) {
-        self.list.push(area);
-    }
-
-    /// Forgets all areas.
-    pub fn clear(&mut self) {
-        self.list.clear();
-    }
-
-    pub fn remove(&mut self, i: usize) -> Vma {
-        self.list.remove(i)
-    }
-
-    /// Takes out the areas `i..j`.
-    pub fn drain(&mut self, i: usize, j: usize) -> alloc::vec::Drain<'_, Vma> {
-        self.list.drain(i..j)
     }
 }

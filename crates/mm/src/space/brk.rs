@@ -4,7 +4,7 @@ use hal::addr::{PAGE_SIZE, page_down, page_up};
 use hal::mem::layout::user_top;
 use hal::mem::pgtable::Prot;
 
-use super::area::{AreaFlags, Backing};
+use super::area::{AreaFlags, Backing, Vma};
 use super::{AddressSpace, Inner};
 
 impl AddressSpace {
@@ -38,11 +38,11 @@ impl Inner {
             }
         } else if new_end > old_end {
             // One page is left between the heap and what comes next.
-            let flags = AreaFlags::MAY_WRITE;
-            if !self.areas.is_free(old_end, (new_end + PAGE_SIZE).min(page_down(user_top())))
-                || self.check_size(new_end - old_end, true).is_err()
-                || self.add(old_end, new_end, Prot::RW, flags, Backing::Anonymous, 0, None).is_err()
-            {
+            let Some(at) = self.areas.free(old_end, (new_end + PAGE_SIZE).min(page_down(user_top()))) else {
+                return old;
+            };
+            let area = Vma::new(old_end, new_end, Prot::RW, AreaFlags::MAY_WRITE, Backing::Anonymous, 0, None);
+            if self.check_size(new_end - old_end, true).is_err() || self.add(at, area).is_err() {
                 return old;
             }
         }

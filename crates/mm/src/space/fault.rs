@@ -110,8 +110,7 @@ impl Inner {
 
     #[inline(always)]
     fn fault(&self, local: &mut Local, addr: usize, access: Access) -> Result<(), FaultError> {
-        let i = self.areas.find_near(&mut local.area, addr).ok_or(FaultError::MapErr)?;
-        let Some(area) = self.areas.get(i) else { return Err(FaultError::MapErr) };
+        let area = self.areas.find_near(&mut local.area, addr).ok_or(FaultError::MapErr)?;
         if !allows(area.prot, access) {
             return Err(FaultError::AccErr);
         }
@@ -270,7 +269,7 @@ impl Inner {
     #[cold]
     fn grow_stack(&mut self, addr: usize) -> Result<(), FaultError> {
         let i = self.areas.first_above(addr);
-        let below = i.checked_sub(1).and_then(|i| self.areas.get(i)).map(|area| (area.end, area.prot));
+        let below = self.areas.below(i).map(|area| (area.end, area.prot));
         let Some(area) = self.areas.get_mut(i) else { return Err(FaultError::MapErr) };
         if !area.flags.has(AreaFlags::GROWS_DOWN) {
             return Err(FaultError::MapErr);

@@ -6,6 +6,7 @@
 
 use alloc::sync::Arc;
 
+use hal::hart;
 use uapi::Errno;
 
 use super::area::{AreaFlags, Past, Vma};
@@ -31,40 +32,48 @@ impl Inner {
     fn copy_to(&mut self, child: &mut Inner, protected: &mut usize) -> Result<(), Errno> {
         (child.brk_start, child.brk) = (self.brk_start, self.brk);
         child.program = self.program;
-        child.areas.reserve(self.areas.len())?;
-        for area in self.areas.iter() {
-            if area.flags.has(AreaFlags::DONT_FORK) {
-                continue;
-            }
-            let wiped = area.flags.has(AreaFlags::WIPE_ON_FORK);
-            let share = area.past.has_private() && !wiped;
-            let mut copy = Vma {
-                start: area.start,
-                end: area.end,
-                backing: area.backing.clone(),
-                offset: area.offset,
-                file: area.file.clone(),
-                slot: 0,
-                prot: area.prot,
-                flags: area.flags,
-                past: if share { area.past.clone() } else { Past::default() },
-            };
-            child.register(&mut copy)?;
-            child.total += copy.pages();
-            child.areas.push(copy);
-            if share {
-                let shared = self.table.share_range(&mut child.table, area.start, area.end);
-                let shared = shared.map_err(|_| {
-                    // Some pages of the area may be shared already.
-                    *protected += 1;
-                    Errno::ENOMEM
-                })?;
-                child.mapped.private += shared.pages;
-                *protected += shared.protected;
-            }
-        }
+        let result = self.copy_areas(child, protected);
+        child.areas.finish(&self.areas);
         child.search_top = self.search_top;
         child.search_len = self.search_len;
+        result
+    }
+
+    fn copy_areas(&mut self, child: &mut Inner, protected: &mut usize) -> Result<(), Errno> {
+        for (n, areas) in self.areas.chunks().enumerate() {
+            if n != 0 {
+                hart::window();
+            }
+            let copies = child.areas.open(&self.areas, areas)?;
+            for area in areas.iter().filter(|area| !area.flags.has(AreaFlags::DONT_FORK)) {
+                let wiped = area.flags.has(AreaFlags::WIPE_ON_FORK);
+                let share = area.past.has_private() && !wiped;
+                let mut copy = Vma {
+                    start: area.start,
+                    end: area.end,
+                    backing: area.backing.clone(),
+                    offset: area.offset,
+                    file: area.file.clone(),
+                    slot: 0,
+                    prot: area.prot,
+                    flags: area.flags,
+                    past: if share { area.past.clone() } else { Past::default() },
+                };
+                Self::register(&child.me, &mut copy)?;
+                child.total += copy.pages();
+                copies.push(copy);
+                if share {
+                    let shared = self.table.share_range(&mut child.table, area.start, area.end);
+                    let shared = shared.map_err(|_| {
+                        // Some pages of the area may be shared already.
+                        *protected += 1;
+                        Errno::ENOMEM
+                    })?;
+                    child.mapped.private += shared.pages;
+                    *protected += shared.protected;
+                }
+            }
+        }
         Ok(())
     }
 }

@@ -10,9 +10,9 @@ use hal::mem::pgtable::{PageTable, Prot};
 use hal::mem::{frame, tlb};
 use uapi::{Errno, mman};
 
-use super::area::{AreaFlags, Backing, MAX_AREAS, MappedFile, Past, Special, Vma};
+use super::area::{AreaFlags, Backing, MAX_AREAS, MappedFile, Special, Vma};
 use super::fault::FaultError;
-use super::{AddressSpace, Inner};
+use super::{AddressSpace, At, Inner};
 use crate::object::Object;
 
 /// The `MAP_*` bits of mmap(2), as a program passes them.
@@ -71,12 +71,13 @@ impl AddressSpace {
     pub fn map_special(&self, parts: &[(Arc<Special>, Prot)]) -> Result<usize, Errno> {
         let len = parts.iter().map(|(part, _)| part.frames.len() * PAGE_SIZE).sum();
         self.with(|inner| {
-            let base = inner.place(0, len).ok_or(Errno::ENOMEM)?;
+            let (base, _) = inner.place(0, len).ok_or(Errno::ENOMEM)?;
             let mut start = base;
             for (part, prot) in parts {
                 let end = start + part.frames.len() * PAGE_SIZE;
                 let backing = Backing::Special(part.clone());
-                inner.add(start, end, *prot, AreaFlags::MAY_WRITE, backing, 0, None)?;
+                let at = inner.areas.first_above(start);
+                inner.add(at, Vma::new(start, end, *prot, AreaFlags::MAY_WRITE, backing, 0, None))?;
                 start = end;
             }
             Ok(base)
@@ -89,11 +90,10 @@ impl AddressSpace {
         self.with(|inner| {
             let top = inner.layout.stack_top;
             let start = top.checked_sub(len).ok_or(Errno::ENOMEM)?;
-            if !inner.areas.is_unmapped(start, top) {
-                return Err(Errno::ENOMEM);
-            }
+            let at = inner.areas.unmapped(start, top).ok_or(Errno::ENOMEM)?;
             let flags = AreaFlags::GROWS_DOWN | AreaFlags::STACK | AreaFlags::MAY_WRITE;
-            inner.add(start, top, Prot::new(true, true, executable), flags, Backing::Anonymous, 0, None)?;
+            let prot = Prot::new(true, true, executable);
+            inner.add(at, Vma::new(start, top, prot, flags, Backing::Anonymous, 0, None))?;
             Ok(top)
         })
     }
@@ -125,7 +125,12 @@ impl Inner {
             return Err(Errno::ENOMEM);
         }
         let fixed = flags & (mman::MAP_FIXED | mman::MAP_FIXED_NOREPLACE) != 0;
-        let start = if fixed { self.fixed(addr, len, flags)? } else { self.place(addr, len).ok_or(Errno::ENOMEM)? };
+        let (start, mut at) = if fixed {
+            self.fixed(addr, len, flags)?;
+            (addr, self.areas.first_above(addr))
+        } else {
+            self.place(addr, len).ok_or(Errno::ENOMEM)?
+        };
         let shared = match (flags & mman::MAP_TYPE, &source) {
             (mman::MAP_PRIVATE, _) => false,
             (mman::MAP_SHARED, _) | (mman::MAP_SHARED_VALIDATE, Source::Object { .. }) => true,
@@ -137,8 +142,9 @@ impl Inner {
         let prot = rights(prot);
         self.check_size(len, prot.writable() && !shared && flags & mman::MAP_NORESERVE == 0)?;
         let end = start + len;
-        if fixed && !self.areas.is_unmapped(start, end) {
+        if fixed && self.areas.get(at).is_some_and(|area| area.start < end) {
             self.unmap(start, end)?;
+            at = self.areas.first_above(start);
         }
         let (backing, offset, file) = match source {
             Source::Object { object, offset, file } => (Backing::Object(object), offset >> PAGE_SHIFT, file),
@@ -158,7 +164,7 @@ impl Inner {
         if flags & mman::MAP_GROWSDOWN != 0 && matches!(backing, Backing::Anonymous) {
             bits |= AreaFlags::GROWS_DOWN;
         }
-        self.add(start, end, prot, bits, backing, offset, file)?;
+        self.add(at, Vma::new(start, end, prot, bits, backing, offset, file))?;
         if flags & mman::MAP_POPULATE != 0 && flags & mman::MAP_NONBLOCK == 0 {
             let _ = self.populate(start, end, prot);
         }
@@ -166,17 +172,17 @@ impl Inner {
     }
 
     /// Checks what MAP_FIXED asks for.
-    pub(super) fn fixed(&self, addr: usize, len: usize, flags: MapFlags) -> Result<usize, Errno> {
+    pub(super) fn fixed(&self, addr: usize, len: usize, flags: MapFlags) -> Result<(), Errno> {
         if len > user_top() || addr > user_top() - len {
             return Err(Errno::ENOMEM);
         }
         if !addr.is_multiple_of(PAGE_SIZE) {
             return Err(Errno::EINVAL);
         }
-        if flags & mman::MAP_FIXED_NOREPLACE != 0 && !self.areas.is_unmapped(addr, addr + len) {
+        if flags & mman::MAP_FIXED_NOREPLACE != 0 && self.areas.unmapped(addr, addr + len).is_none() {
             return Err(Errno::EEXIST);
         }
-        Ok(addr)
+        Ok(())
     }
 
     /// Whether `len` bytes more fit under RLIMIT_AS, and, if programs may want memory for all of it (`accounted`), are
@@ -189,39 +195,26 @@ impl Inner {
         Ok(())
     }
 
-    /// Adds an area where nothing is mapped, joined with what it continues.
-    #[allow(clippy::too_many_arguments)]
-    pub(super) fn add(
-        &mut self,
-        start: usize,
-        end: usize,
-        prot: Prot,
-        flags: u16,
-        backing: Backing,
-        offset: usize,
-        file: Option<Arc<dyn MappedFile>>,
-    ) -> Result<(), Errno> {
-        let mut area =
-            Vma { start, end, backing, offset, file, slot: 0, prot, flags: AreaFlags(flags), past: Past::default() };
-        let pages = area.pages();
-        let i = self.areas.first_above(start);
+    /// Adds `area` at `at`, its place, where nothing is mapped, joined with what it continues.
+    pub(super) fn add(&mut self, at: At, mut area: Vma) -> Result<(), Errno> {
+        let (start, end, pages) = (area.start, area.end, area.pages());
         // The most common case, more anonymous memory beside such memory, makes no new area.
-        let before = i.checked_sub(1).and_then(|i| self.areas.get(i)).is_some_and(|below| below.merges_with(&area));
-        let after = self.areas.get(i).is_some_and(|above| area.merges_with(above));
-        if area.is_anonymous() && (before || after) {
-            if before && let Some(below) = self.areas.get_mut(i - 1) {
-                below.end = end;
+        let below = self.areas.prev(at).filter(|&i| self.areas.get(i).is_some_and(|below| below.merges_with(&area)));
+        let after = self.areas.get(at).is_some_and(|above| area.merges_with(above));
+        if area.is_anonymous() && (below.is_some() || after) {
+            if let Some(below) = below {
+                self.areas.set_end(below, end);
                 if after {
                     self.merge(start, end);
                 }
-            } else if let Some(above) = self.areas.get_mut(i) {
+            } else if let Some(above) = self.areas.get_mut(at) {
                 above.start = start;
             }
         } else {
-            self.areas.reserve(1)?;
-            self.register(&mut area)?;
-            self.areas.insert_at(i, area);
-            if before || after {
+            self.areas.reserve()?;
+            Self::register(&self.me, &mut area)?;
+            self.areas.insert(at, area);
+            if below.is_some() || after {
                 self.merge(start, end);
             }
         }
@@ -252,51 +245,51 @@ impl Inner {
 
     /// Removes everything in `start..end`. `ENOMEM` if that would split an area into too many.
     pub(super) fn unmap(&mut self, start: usize, end: usize) -> Result<(), Errno> {
-        let mut i = self.areas.first_above(start);
-        if self.areas.get(i).is_some_and(|area| area.start < start && area.end > start) {
-            self.split_at(i, start)?;
-            i += 1;
+        let i = self.areas.first_above(start);
+        let Some(area) = self.areas.get(i).filter(|area| area.start < end) else { return Ok(()) };
+        if area.start != start || area.end != end {
+            return self.unmap_parts(start, end);
         }
-        let mut j = i;
-        let (mut touched, mut pages) = (false, 0);
-        let (mut low, mut high) = (end, start);
-        while let Some(area) = self.areas.get(j).filter(|area| area.start < end) {
-            if area.end > end {
-                self.split_at(j, end)?;
-                continue;
-            }
-            touched |= area.past.is_touched();
-            (low, high) = (low.min(area.start), area.end);
-            pages += area.pages();
-            j += 1;
-        }
-        if i == j {
-            return Ok(());
-        }
-        self.total -= pages;
-        if j == i + 1 {
-            let area = self.areas.remove(i);
-            Self::bury(&mut self.dead, area);
-        } else {
-            for area in self.areas.drain(i, j) {
-                Self::bury(&mut self.dead, area);
-            }
-        }
+        self.total -= area.pages();
+        let touched = area.past.is_touched();
+        let next = self.areas.remove(i, |area| Self::bury(&mut self.dead, area));
         if touched {
-            self.clear_gap(i, low, high);
+            self.clear_gap(next, start, end);
         }
         self.freed(end);
         Ok(())
     }
 
-    /// Frees the pages and page tables of `start..end`, which lies between the areas `next - 1` and `next`.
-    fn clear_gap(&mut self, next: usize, start: usize, end: usize) {
+    /// The same for what is not just one area.
+    fn unmap_parts(&mut self, start: usize, end: usize) -> Result<(), Errno> {
+        self.split(start)?;
+        self.split(end)?;
+        let (from, to) = (self.areas.first_above(start), self.areas.first_above(end));
+        let (mut touched, mut pages) = (false, 0);
+        let (mut low, mut high) = (end, start);
+        let next = self.areas.remove_range(from, to, |area| {
+            touched |= area.past.is_touched();
+            (low, high) = (low.min(area.start), high.max(area.end));
+            pages += area.pages();
+            Self::bury(&mut self.dead, area);
+        });
+        self.total -= pages;
+        if touched {
+            self.clear_gap(next, low, high);
+        }
+        self.freed(end);
+        Ok(())
+    }
+
+    /// Frees the pages and page tables of `start..end`, which lies below the area at `next` and above the one before.
+    #[inline(never)]
+    fn clear_gap(&mut self, next: At, start: usize, end: usize) {
         let space = self.table.space().clone();
         let mut gather = PageTable::gather(&space, tlb::Reason::Unmap);
         gather.allow_windows();
         let cleared = self.table.clear(start, end, &mut gather);
         self.mapped.less(cleared);
-        let below = next.checked_sub(1).and_then(|i| self.areas.get(i));
+        let below = self.areas.below(next);
         let above = self.areas.get(next);
         let (floor, ceiling) = (below.map_or(0, |area| area.end), above.map_or(user_top(), |area| area.start));
         // A table that serves a neighbour too stays, and is the neighbour's from now on, even if nobody has touched it.

@@ -14,18 +14,20 @@ mod brk;
 mod fault;
 mod fork;
 mod layout;
+mod list;
 mod map;
 mod place;
 mod protect;
 mod query;
 mod remap;
+mod tree;
 
 use alloc::sync::{Arc, Weak};
-use alloc::vec::Vec;
 use core::mem::take;
 use core::ops::{Deref, DerefMut};
 use core::sync::atomic::{AtomicU64, Ordering};
 
+use hal::hart;
 use hal::mem::heap::try_arc;
 use hal::mem::layout::user_top;
 use hal::mem::pgtable::{Cursor, PageTable};
@@ -33,12 +35,14 @@ use hal::mem::tlb;
 use hal::sync::{Parts, ReadersLock, WriteGuard};
 use uapi::Errno;
 
-use area::{AreaList, Backing, Vma};
+use area::{Backing, Vma};
 pub use area::{MAX_AREAS, MappedFile, Special};
 pub use fault::FaultError;
 pub use layout::{Layout, MIN_ADDR};
+use list::{AreaList, Dead};
 pub use map::{MapFlags, MapRequest, Source};
 pub use query::{Area, AreaName, FutexKey, Residency, Usage};
+use tree::At;
 
 use crate::object::Object;
 
@@ -92,7 +96,7 @@ pub struct AddressSpace {
 #[derive(Default)]
 struct Local {
     /// Where the last area was found.
-    area: usize,
+    area: At,
     /// Where the last entry was found.
     cursor: Cursor,
     /// What the hart's faults have mapped since somebody last wrote.
@@ -131,7 +135,7 @@ struct Inner {
     search_len: usize,
     id: u64,
     /// Removed areas whose references are dropped after unlocking.
-    dead: Vec<Vma>,
+    dead: Dead,
 }
 
 impl AddressSpace {
@@ -155,7 +159,7 @@ impl AddressSpace {
             search_top: layout.mmap_base,
             search_len: usize::MAX,
             id,
-            dead: Vec::new(),
+            dead: Dead::default(),
             table,
         };
         let space = inner.table.space().clone();
@@ -234,19 +238,33 @@ impl AddressSpace {
         inner.peak = inner.peak.max(inner.mapped.total());
         let result = f(&mut inner);
         if !inner.dead.is_empty() {
-            let dead = take(&mut inner.dead);
-            drop(inner);
-            drop(dead);
+            Self::drop_dead(inner);
         }
         result
+    }
+
+    #[inline(never)]
+    fn drop_dead(mut inner: Exclusive<'_>) {
+        let mut dead = take(&mut inner.dead);
+        drop(inner);
+        while let Some(areas) = dead.pop() {
+            drop(areas);
+            if !dead.is_empty() {
+                hart::window();
+            }
+        }
     }
 
     /// Takes pages `first..end` of `object` out of all areas, and, if the object was truncated and not only punched, private
     /// `copies` of them.
     pub(crate) fn unmap_object(&self, object: &Object, first: usize, end: usize, copies: bool) {
         self.with(|inner| {
-            for i in 0..inner.areas.len() {
-                let Some(area) = inner.areas.get(i) else { break };
+            let mut next = inner.areas.start();
+            while let Some(area) = inner.areas.get(next) {
+                next = inner.areas.next(next);
+                if inner.areas.begins_chunk(next) {
+                    hart::window();
+                }
                 let Backing::Object(mapped) = &area.backing else { continue };
                 let (low, high) = (area.offset.max(first), (area.offset + area.pages()).min(end));
                 if !core::ptr::eq(&**mapped, object) || low >= high {
@@ -321,19 +339,19 @@ impl Mapped {
 
 impl Inner {
     /// Notes `area` at its object, if it has one.
-    fn register(&self, area: &mut Vma) -> Result<(), Errno> {
+    fn register(me: &Weak<AddressSpace>, area: &mut Vma) -> Result<(), Errno> {
         if let Backing::Object(object) = &area.backing {
-            area.slot = object.add_area(&self.me)?;
+            area.slot = object.add_area(me)?;
         }
         Ok(())
     }
 
     /// An area is gone: its object forgets it, and its references are dropped after unlocking.
-    fn bury(dead: &mut Vec<Vma>, area: Vma) {
+    fn bury(dead: &mut Dead, area: Vma) {
         if let Backing::Object(object) = &area.backing {
             object.remove_area(area.slot);
         }
-        if !area.is_anonymous() && dead.try_reserve(1).is_ok() {
+        if !area.is_anonymous() {
             dead.push(area);
         }
     }
@@ -347,12 +365,12 @@ impl Inner {
         }
     }
 
-    /// Makes `addr`, inside area `i`, the border of that and a new area `i + 1`. `ENOMEM` (also for too many areas).
-    fn split_at(&mut self, i: usize, addr: usize) -> Result<(), Errno> {
+    /// Makes `addr`, inside the area at `i`, the border of that and a new area. `ENOMEM` (also for too many areas).
+    fn split_at(&mut self, i: At, addr: usize) -> Result<(), Errno> {
         if self.areas.len() >= MAX_AREAS {
             return Err(Errno::ENOMEM);
         }
-        self.areas.reserve(1)?;
+        self.areas.reserve()?;
         let Some(area) = self.areas.get(i) else { return Ok(()) };
         let mut upper = Vma {
             start: addr,
@@ -365,11 +383,9 @@ impl Inner {
             flags: area.flags,
             past: area.past.clone(),
         };
-        self.register(&mut upper)?;
-        if let Some(area) = self.areas.get_mut(i) {
-            area.end = addr;
-        }
-        self.areas.insert_at(i + 1, upper);
+        Self::register(&self.me, &mut upper)?;
+        self.areas.set_end(i, addr);
+        self.areas.insert(self.areas.next(i), upper);
         Ok(())
     }
 
@@ -378,23 +394,38 @@ impl Inner {
         self.merge_from(self.areas.first_above(start.saturating_sub(1)), end);
     }
 
-    /// The same from area `i` on up to the one that begins at `end`.
-    fn merge_from(&mut self, mut i: usize, end: usize) {
-        while let (Some(area), Some(next)) = (self.areas.get(i), self.areas.get(i + 1)) {
-            if area.start > end {
-                break;
+    /// The same from the area at `i` on up to the one that begins at `end`.
+    fn merge_from(&mut self, mut i: At, end: usize) {
+        let Some(mut area) = self.areas.get(i) else { return };
+        while area.start <= end {
+            let above = self.areas.next(i);
+            let Some(next) = self.areas.get(above) else { return };
+            if area.merges_with(next) {
+                i = self.join(i);
+                let Some(joined) = self.areas.get(i) else { return };
+                area = joined;
+            } else {
+                (i, area) = (above, next);
             }
-            if !area.merges_with(next) {
-                i += 1;
-                continue;
+            if self.areas.begins_chunk(i) {
+                hart::window();
             }
-            let next = self.areas.remove(i + 1);
-            if let Some(area) = self.areas.get_mut(i) {
-                area.end = next.end;
-                area.past.join(&next.past);
-            }
-            Self::bury(&mut self.dead, next);
         }
+    }
+
+    /// Makes one area of that at `i` and all those behind it that continue it; gives its place.
+    #[inline(never)]
+    fn join(&mut self, i: At) -> At {
+        let Some(first) = self.areas.get(i) else { return i };
+        let (mut last, mut to) = (first, self.areas.next(i));
+        while let Some(next) = self.areas.get(to).filter(|next| last.merges_with(next)) {
+            first.past.join(&next.past);
+            (last, to) = (next, self.areas.next(to));
+            if self.areas.begins_chunk(to) {
+                hart::window();
+            }
+        }
+        self.areas.join(i, to, |next| Self::bury(&mut self.dead, next))
     }
 
     /// Unmaps the pages of `start..end`, fenced and counted; the areas stay.
@@ -409,7 +440,7 @@ impl Inner {
     /// The unused stretch around `start..end`, in which page tables serve nobody.
     fn gap_around(&self, start: usize, end: usize) -> (usize, usize) {
         let next = self.areas.first_above(start);
-        let floor = next.checked_sub(1).and_then(|i| self.areas.get(i)).map_or(0, |area| area.end);
+        let floor = self.areas.below(next).map_or(0, |area| area.end);
         let ceiling = self.areas.get(next).map_or(user_top(), |area| area.start);
         (floor.min(start), ceiling.max(end))
     }
@@ -423,32 +454,47 @@ impl AddressSpace {
 
     fn tear_down(&mut self, windows: bool) {
         let Inner { areas, table, .. } = self.inner.get_mut();
+        let pause = |chunk: usize| {
+            if windows && chunk != 0 {
+                hart::window();
+            }
+        };
         table.tear_down(|table, gather| {
             if windows {
                 gather.allow_windows();
             }
-            for area in areas.iter().filter(|area| area.past.is_touched()) {
-                table.clear(area.start, area.end, gather);
+            for (n, chunk) in areas.chunks().enumerate() {
+                pause(n);
+                for area in chunk.iter().filter(|area| area.past.is_touched()) {
+                    table.clear(area.start, area.end, gather);
+                }
             }
             // Page tables of areas that lie close together are freed in one go. What is below has been freed already,
             // so only what is still to come bounds the tables that may go. Areas that were never touched count too: a
             // neighbour that is gone may have left them its table.
             let (mut low, mut high) = (0, 0);
-            for area in areas.iter() {
-                if area.start > high + (4 << 21) {
-                    table.free_tables(low, high, 0, area.start, gather);
-                    low = area.start;
+            for (n, chunk) in areas.chunks().enumerate() {
+                pause(n);
+                for area in chunk {
+                    if area.start > high + (4 << 21) {
+                        table.free_tables(low, high, 0, area.start, gather);
+                        low = area.start;
+                    }
+                    high = area.end;
                 }
-                high = area.end;
             }
             table.free_tables(low, high, 0, user_top(), gather);
         });
-        for area in areas.iter() {
-            if let Backing::Object(object) = &area.backing {
-                object.remove_area(area.slot);
+        let mut n = 0;
+        areas.clear(|chunk| {
+            pause(n);
+            n += 1;
+            for area in chunk {
+                if let Backing::Object(object) = &area.backing {
+                    object.remove_area(area.slot);
+                }
             }
-        }
-        areas.clear();
+        });
     }
 }
 

@@ -241,6 +241,7 @@ impl World {
                 private += value.is_private() as usize;
             });
             assert_eq!(*counted, Mapped { shared, private });
+            inner.areas.check();
             for pair in inner.areas.iter().collect::<Vec<_>>().windows(2) {
                 assert!(pair[0].end <= pair[1].start && !pair[0].merges_with(pair[1]));
             }

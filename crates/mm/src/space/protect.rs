@@ -1,12 +1,13 @@
 //! mprotect(2).
 
 use hal::addr::{PAGE_SIZE, page_up};
+use hal::hart;
 use hal::mem::pgtable::{Prot, PteRef};
 use uapi::{Errno, mman};
 
 use super::area::{AreaFlags, Vma};
 use super::map::rights;
-use super::{AddressSpace, Inner};
+use super::{AddressSpace, At, Inner};
 
 const KNOWN: u32 =
     mman::PROT_READ | mman::PROT_WRITE | mman::PROT_EXEC | mman::PROT_SEM | mman::PROT_GROWSDOWN | mman::PROT_GROWSUP;
@@ -47,24 +48,27 @@ impl Inner {
     fn protect(&mut self, start: usize, end: usize, prot: Prot) -> Result<(), Errno> {
         let first = self.areas.find(start).ok_or(Errno::ENOMEM)?;
         let result = self.protect_from(first, start, end, prot);
-        self.merge_from(first.saturating_sub(1), end);
+        let from = self.areas.prev(first).unwrap_or(first);
+        self.merge_from(self.areas.again(from, start.saturating_sub(1)), end);
         result
     }
 
-    /// From `at` on, which is in area `i`.
-    fn protect_from(&mut self, mut i: usize, mut at: usize, end: usize, prot: Prot) -> Result<(), Errno> {
+    /// From `at` on, which is in the area at `i`.
+    fn protect_from(&mut self, mut i: At, mut at: usize, end: usize, prot: Prot) -> Result<(), Errno> {
         loop {
             let area = self.areas.get(i).filter(|area| area.start <= at).ok_or(Errno::ENOMEM)?;
             if prot.writable() && !area.flags.has(AreaFlags::MAY_WRITE) {
                 return Err(Errno::EACCES);
             }
+            let area_end = area.end;
             if area.prot != prot {
                 if area.start < at {
                     self.split_at(i, at)?;
-                    i += 1;
+                    i = self.areas.again(self.areas.next(i), at);
                 }
-                if self.areas.get(i).is_some_and(|area| area.end > end) {
+                if area_end > end {
                     self.split_at(i, end)?;
+                    i = self.areas.again(i, at);
                 }
                 let Some(area) = self.areas.get_mut(i) else { return Err(Errno::ENOMEM) };
                 area.prot = prot;
@@ -72,11 +76,14 @@ impl Inner {
                     self.table.protect(at, area.end, |entry| exclusive_rights(area, entry));
                 }
             }
-            at = self.areas.get(i).map_or(end, |area| area.end);
+            at = area_end;
             if at >= end {
                 return Ok(());
             }
-            i += 1;
+            i = self.areas.next(i);
+            if self.areas.begins_chunk(i) {
+                hart::window();
+            }
         }
     }
 }

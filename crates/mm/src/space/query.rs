@@ -4,6 +4,7 @@ use alloc::sync::Arc;
 
 use hal::addr::{PAGE_SHIFT, PAGE_SIZE, page_down};
 use hal::calls::Access;
+use hal::hart;
 use hal::mem::frame::Frame;
 use hal::mem::pgtable::Prot;
 
@@ -127,7 +128,7 @@ impl AddressSpace {
         inner.mapped.total()
     }
 
-    /// Memory use.
+    /// Memory use. Interrupts may come in ([`hart::window`]).
     pub fn usage(&self) -> Usage {
         let inner = self.alone();
         let mut usage = Usage {
@@ -139,13 +140,18 @@ impl AddressSpace {
             brk: inner.brk_start,
             ..Usage::default()
         };
-        for area in inner.areas.iter() {
-            if area.flags.has(AreaFlags::GROWS_DOWN) {
-                usage.stack += area.pages();
-            } else if area.prot.writable() && !area.is_shared() {
-                usage.data += area.pages();
-            } else if area.prot.executable() && !area.prot.writable() {
-                usage.text += area.pages();
+        for (n, chunk) in inner.areas.chunks().enumerate() {
+            if n != 0 {
+                hart::window();
+            }
+            for area in chunk {
+                if area.flags.has(AreaFlags::GROWS_DOWN) {
+                    usage.stack += area.pages();
+                } else if area.prot.writable() && !area.is_shared() {
+                    usage.data += area.pages();
+                } else if area.prot.executable() && !area.prot.writable() {
+                    usage.text += area.pages();
+                }
             }
         }
         usage
@@ -178,8 +184,7 @@ impl AddressSpace {
         }
         let mut guard = self.inner.read(false);
         let (inner, local) = guard.parts();
-        let i = inner.areas.find_near(&mut local.area, addr).ok_or(FaultError::MapErr)?;
-        let Some(area) = inner.areas.get(i) else { return Err(FaultError::MapErr) };
+        let area = inner.areas.find_near(&mut local.area, addr).ok_or(FaultError::MapErr)?;
         match &area.backing {
             Backing::Object(object) if area.is_shared() => {
                 let offset = (area.index_of(page_down(addr)) << PAGE_SHIFT) + addr % PAGE_SIZE;

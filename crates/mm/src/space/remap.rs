@@ -4,7 +4,7 @@ use hal::addr::{PAGE_SIZE, page_up};
 use hal::mem::layout::user_top;
 use uapi::{Errno, mman};
 
-use super::area::{AreaFlags, Backing, MAX_AREAS};
+use super::area::{AreaFlags, Backing, MAX_AREAS, Vma};
 use super::{AddressSpace, Inner};
 
 impl AddressSpace {
@@ -55,7 +55,7 @@ impl Inner {
         if old_len > new_len {
             self.unmap(old + new_len, end)?;
         }
-        let new = if fixed { new } else { self.place(new, new_len).ok_or(Errno::ENOMEM)? };
+        let new = if fixed { new } else { self.place(new, new_len).ok_or(Errno::ENOMEM)?.0 };
         self.move_area(old, len, new_len, new, flags & mman::MREMAP_DONTUNMAP != 0)
     }
 
@@ -73,11 +73,9 @@ impl Inner {
         let Some(area) = self.areas.get(i) else { return Err(Errno::EFAULT) };
         if area.end == end && old_len != 0 {
             let more = new_len - old_len;
-            if end <= user_top() && more <= user_top() - end && self.areas.is_free(end, end + more) {
+            if end <= user_top() && more <= user_top() - end && self.areas.free(end, end + more).is_some() {
                 self.check_size(more, area.prot.writable() && !area.is_shared())?;
-                if let Some(area) = self.areas.get_mut(i) {
-                    area.end += more;
-                }
+                self.areas.set_end(i, end + more);
                 self.total += more / PAGE_SIZE;
                 self.merge(old, end + more);
                 return Ok(old);
@@ -86,7 +84,7 @@ impl Inner {
         if !may_move {
             return Err(Errno::ENOMEM);
         }
-        let new = self.place(0, new_len).ok_or(Errno::ENOMEM)?;
+        let (new, _) = self.place(0, new_len).ok_or(Errno::ENOMEM)?;
         self.move_area(old, old_len, new_len, new, false)
     }
 
@@ -123,8 +121,9 @@ impl Inner {
             self.undo_move(old, new, len);
             return Err(Errno::ENOMEM);
         }
-        if let Err(error) = self.add(new, new + new_len, prot, flags.0 & !AreaFlags::GROWS_DOWN, backing, offset, file)
-        {
+        let flags = flags.0 & !AreaFlags::GROWS_DOWN;
+        let area = Vma::new(new, new + new_len, prot, flags, backing, offset, file);
+        if let Err(error) = self.add(self.areas.first_above(new), area) {
             self.undo_move(old, new, len);
             return Err(error);
         }
