@@ -99,5 +99,44 @@ fn operations() -> Result<(), kit::uapi::Errno> {
         told("unlink");
         unmap(base, BYTES)?;
     }
+    areas(told)
+}
+
+/// As many areas as there may be, nearly.
+#[cfg(target_os = "none")]
+fn areas(told: impl Fn(&str)) -> Result<(), kit::uapi::Errno> {
+    use kit::memory::{PAGE, map, private, protect, unmap};
+    use kit::uapi::mman::{MAP_ANONYMOUS, MAP_FIXED, MAP_PRIVATE, PROT_NONE, PROT_READ, PROT_WRITE};
+    use rt::process::{self, Fork};
+
+    const COUNT: usize = 65_000;
+    let base = map(0, COUNT * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)?;
+    for page in (0..COUNT).step_by(2) {
+        protect(base + page * PAGE, PAGE, PROT_READ)?;
+    }
+    told("areas");
+    match process::fork()? {
+        Fork::Child => process::exit(0),
+        Fork::Parent(child) => drop(process::wait(child)),
+    }
+    told("fork_areas");
+    // A gap that is too small, above all others, so that the search goes by all of them.
+    for page in (1..16).rev() {
+        unmap(base + (COUNT - page) * PAGE, PAGE)?;
+        unmap(private(2 * PAGE)?, 2 * PAGE)?;
+        map(base + (COUNT - page) * PAGE, PAGE, PROT_NONE, MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)?;
+    }
+    told("search_areas");
+    kit::call!(kit::uapi::nr::MSYNC, base, COUNT * PAGE, kit::uapi::mman::MS_ASYNC);
+    told("msync_areas");
+    kit::call!(kit::uapi::nr::MADVISE, base, COUNT * PAGE, kit::uapi::mman::MADV_DONTNEED);
+    told("madvise_areas");
+    protect(base, COUNT * PAGE, PROT_READ | PROT_WRITE)?;
+    told("join_areas");
+    for page in (0..COUNT).step_by(2) {
+        protect(base + page * PAGE, PAGE, PROT_READ)?;
+    }
+    unmap(base, COUNT * PAGE)?;
+    told("munmap_areas");
     Ok(())
 }
