@@ -96,10 +96,11 @@ impl Lists {
 
     /// Fills the empty hot list from the spare magazine or the pool.
     fn fill(&mut self, kind: Kind) {
-        self.hot = match core::mem::take(&mut self.spare) {
-            Chain { len: 0, .. } => POOL.lock().magazine(kind),
-            spare => spare,
-        };
+        self.hot = core::mem::take(&mut self.spare);
+        if self.hot.is_empty() {
+            let supply = POOL.lock().supply(kind);
+            self.hot = supply.magazine();
+        }
     }
 
     /// Everything.
@@ -184,7 +185,8 @@ pub(crate) fn clear_one() -> bool {
     }
     // Not from `hot`: what lies there is in the cache, and wanted by those who fill a page themselves.
     if lists.spare.is_empty() {
-        lists.spare = POOL.lock().surplus();
+        let supply = POOL.lock().surplus();
+        lists.spare = supply.magazine();
     }
     if lists.spare.is_empty() {
         return false;

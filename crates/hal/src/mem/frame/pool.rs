@@ -181,6 +181,37 @@ impl Bundle {
     }
 }
 
+/// What the pool gives: frames, chained or still a block. To chain them takes as long as all else, and needs no lock.
+#[derive(Default)]
+pub(super) struct Supply {
+    chain: Chain,
+    /// 0 when there is none.
+    block: u32,
+    order: usize,
+}
+
+impl Supply {
+    /// All of it as a magazine. To be called when the pool's lock is free again.
+    #[inline]
+    pub fn magazine(self) -> Chain {
+        let mut chain = self.chain;
+        if self.block != 0 {
+            chain.push_block(self.block, self.order);
+        }
+        chain
+    }
+
+    fn frames(&self) -> usize {
+        self.chain.len as usize + if self.block == 0 { 0 } else { 1 << self.order }
+    }
+}
+
+impl From<Chain> for Supply {
+    fn from(chain: Chain) -> Self {
+        Self { chain, ..Self::default() }
+    }
+}
+
 pub(super) struct Pool {
     kept: Bundle,
     buddies: Buddies,
@@ -241,50 +272,54 @@ impl Pool {
 
     /// Frames for a hart: a magazine while there is more than the reserve, one frame while there is what `kind` may have,
     /// then none.
-    pub fn magazine(&mut self, kind: Kind) -> Chain {
+    pub fn supply(&mut self, kind: Kind) -> Supply {
         let free = self.free();
-        let chain = if free >= self.reserve + MAGAZINE as usize {
+        let supply = if free >= self.reserve + MAGAZINE as usize {
             self.take_kept()
         } else if free > self.floor(kind) {
-            let mut rest = self.take_kept();
+            let mut rest = self.take_kept().magazine();
             let mut one = Chain::EMPTY;
             if rest.len != 0 {
                 one.push(rest.pop());
             }
             self.kept.add(rest);
-            one
+            one.into()
         } else {
-            Chain::EMPTY
+            Supply::default()
         };
-        self.set_free(free - chain.len as usize);
-        chain
+        self.set_free(free - supply.frames());
+        supply
     }
 
     /// A magazine for pages that nobody has asked for yet: while there is plenty.
-    pub fn surplus(&mut self) -> Chain {
+    pub fn surplus(&mut self) -> Supply {
         let plenty = self.free() >= 2 * self.reserve + MAGAZINE as usize;
-        if plenty { self.magazine(Kind::Anonymous) } else { Chain::EMPTY }
+        if plenty { self.supply(Kind::Anonymous) } else { Supply::default() }
     }
 
     /// A magazine that was given back, or one made of blocks: of small ones if there are any, so that large ones stay.
-    fn take_kept(&mut self) -> Chain {
+    fn take_kept(&mut self) -> Supply {
         let mut chain = self.kept.pop();
         if chain.len != 0 {
-            return chain;
+            return chain.into();
         }
         for order in 0..FILL_ORDER {
             while self.buddies.has(order) && chain.len + (1 << order) <= MAGAZINE {
                 chain.push_block(self.buddies.carve(order), order);
             }
         }
+        if chain.len != 0 {
+            return chain.into();
+        }
         for order in (0..=FILL_ORDER).rev() {
-            if chain.len == 0
-                && let number @ 1.. = self.buddies.carve(order)
-            {
-                chain.push_block(number, order);
+            let block = self.buddies.carve(order);
+            if block != 0 {
+                // The one frame of it that a merge might look at meanwhile.
+                meta(block).reset(IDLE, order);
+                return Supply { chain, block, order };
             }
         }
-        chain
+        Supply::default()
     }
 
     /// Takes magazines back, at least one.
