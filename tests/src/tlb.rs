@@ -18,7 +18,12 @@ pub const TESTS: &[BootTest] = &[
     slice("boot/tlb-inject-1", 1, "svvptc=false", "limen.tlb=inject"),
     slice("boot/tlb-inject-2", 2, "svinval=true,sv57=false", "limen.tlb=inject limen.rfence=sbi"),
     slice("boot/tlb-inject-4", 4, "svadu=false", "limen.tlb=inject"),
-    slice("boot/tlb-no-asids", 4, "svvptc=false,svinval=true,sv48=false,sv57=false", "limen.asid_bits=0 limen.rfence=sbi"),
+    slice(
+        "boot/tlb-no-asids",
+        4,
+        "svvptc=false,svinval=true,sv48=false,sv57=false",
+        "limen.asid_bits=0 limen.rfence=sbi",
+    ),
     slice("boot/tlb-two-bits", 1, "svadu=false,sv57=false", "limen.asid_bits=2"),
     slice("boot/tlb-eight-harts", 8, "svinval=true,svadu=false", ""),
     slice("boot/tlb-preventive", 2, "svvptc=false,sv48=false,sv57=false", "limen.tlb=preventive limen.asid_bits=2"),

@@ -19,10 +19,11 @@ use uapi::Errno;
 
 /// Makes several harts take turns. Where instructions are counted, QEMU runs one hart at a time, for its share of the time
 /// up to the next event of any device; that can be 50 milliseconds, in which the others cannot answer it. A filter of a
-/// network without a card, which looks after its packets every 100 microseconds, is such an event and nothing else: a turn
-/// is at most 100 000 instructions through the number of harts.
+/// network without a card, which looks after its packets every 97 microseconds, is such an event and nothing else: a turn
+/// is at most 97 000 instructions through the number of harts. A prime, so that turns do not fall into step with what the
+/// kernel does every so often.
 const TURNS: [&str; 4] =
-    ["-netdev", "hubport,id=turns,hubid=0", "-object", "filter-buffer,id=turn,netdev=turns,interval=100"];
+    ["-netdev", "hubport,id=turns,hubid=0", "-object", "filter-buffer,id=turn,netdev=turns,interval=97"];
 
 /// What is the same for all boots of a run.
 pub struct Setting<'a> {
