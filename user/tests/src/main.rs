@@ -14,6 +14,8 @@ mod files;
 #[cfg(target_os = "none")]
 mod floats;
 #[cfg(target_os = "none")]
+mod limits;
+#[cfg(target_os = "none")]
 mod memory;
 #[cfg(target_os = "none")]
 mod pipes;
@@ -55,6 +57,7 @@ fn run(args: rt::Args) -> u8 {
         entry::TESTS,
         signals::TESTS,
         memory::TESTS,
+        limits::TESTS,
         start::TESTS,
         copies::TESTS,
         pipes::TESTS,

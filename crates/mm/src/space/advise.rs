@@ -15,7 +15,7 @@ const CHUNK: usize = 128;
 
 impl AddressSpace {
     /// madvise(2). Advice that only speeds things up is accepted and ignored. `EINVAL`, `ENOMEM` (a hole in the range:
-    /// the advice was followed for the rest), `EFAULT` (MADV_POPULATE beyond a file's end).
+    /// the advice was followed for the rest), `EAGAIN` (too many areas), `EFAULT` (MADV_POPULATE beyond a file's end).
     pub fn madvise(&self, addr: usize, len: usize, advice: u32) -> Result<(), Errno> {
         let known = matches!(advice, mman::MADV_NORMAL..=mman::MADV_DONTNEED)
             || matches!(advice, mman::MADV_FREE..=mman::MADV_DONTNEED_LOCKED);
@@ -201,8 +201,8 @@ impl Inner {
                 return Err(Errno::EINVAL);
             }
             if area.flags.has(flag) != on {
-                inner.split(from)?;
-                inner.split(to)?;
+                // madvise(2) tells that so.
+                inner.split(from).and_then(|()| inner.split(to)).map_err(|_| Errno::EAGAIN)?;
                 if let Some(area) = inner.areas.find(from).and_then(|i| inner.areas.get_mut(i)) {
                     area.flags.0 ^= flag;
                 }

@@ -4,7 +4,7 @@ use hal::addr::{PAGE_SIZE, page_down, page_up};
 use hal::mem::layout::user_top;
 use hal::mem::pgtable::Prot;
 
-use super::area::{AreaFlags, Backing, Vma};
+use super::area::{AreaFlags, Backing, MAX_AREAS, Vma};
 use super::{AddressSpace, Inner};
 
 impl AddressSpace {
@@ -42,7 +42,8 @@ impl Inner {
                 return old;
             };
             let area = Vma::new(old_end, new_end, Prot::RW, AreaFlags::MAY_WRITE, Backing::Anonymous, 0, None);
-            if self.check_size(new_end - old_end, true).is_err() || self.add(at, area).is_err() {
+            let too_many = self.areas.len() > MAX_AREAS;
+            if too_many || self.check_size(new_end - old_end, true).is_err() || self.add(at, area).is_err() {
                 return old;
             }
         }

@@ -121,7 +121,8 @@ impl Inner {
             }
             offset.checked_add(len).filter(|&end| end <= isize::MAX as usize).ok_or(Errno::EOVERFLOW)?;
         }
-        if self.areas.len() >= MAX_AREAS {
+        // One more than a split may make, as in Linux.
+        if self.areas.len() > MAX_AREAS {
             return Err(Errno::ENOMEM);
         }
         let fixed = flags & (mman::MAP_FIXED | mman::MAP_FIXED_NOREPLACE) != 0;
@@ -262,8 +263,12 @@ impl Inner {
 
     /// The same for what is not just one area.
     fn unmap_parts(&mut self, start: usize, end: usize) -> Result<(), Errno> {
-        self.split(start)?;
-        self.split(end)?;
+        let first = self.areas.get(self.areas.first_above(start));
+        if first.is_some_and(|area| area.start < start && area.end > end) && self.areas.len() >= MAX_AREAS {
+            return Err(Errno::ENOMEM);
+        }
+        self.cut(start)?;
+        self.cut(end)?;
         let (from, to) = (self.areas.first_above(start), self.areas.first_above(end));
         let (mut touched, mut pages) = (false, 0);
         let (mut low, mut high) = (end, start);

@@ -371,6 +371,19 @@ impl Inner {
         if self.areas.len() >= MAX_AREAS {
             return Err(Errno::ENOMEM);
         }
+        self.cut_at(i, addr)
+    }
+
+    /// As [`Inner::split`], by one who removes a piece afterwards, so that there is no area more. `ENOMEM`.
+    fn cut(&mut self, addr: usize) -> Result<(), Errno> {
+        let i = self.areas.first_above(addr);
+        match self.areas.get(i) {
+            Some(area) if area.start < addr => self.cut_at(i, addr),
+            _ => Ok(()),
+        }
+    }
+
+    fn cut_at(&mut self, i: At, addr: usize) -> Result<(), Errno> {
         self.areas.reserve()?;
         let Some(area) = self.areas.get(i) else { return Ok(()) };
         let mut upper = Vma {
