@@ -180,6 +180,9 @@ impl Budget {
                 over.push(format!("{}: not counted", row.name));
                 continue;
             };
+            // The plugin may miss some where several harts take turns; the guest's clock counts them all.
+            let time = counted(row.name, "time").filter(|_| self.harts > 1);
+            let figure = time.map_or(figure, |time| time.max(figure));
             let must = row.must.map_or(String::new(), |must| format!("{must:.0}"));
             let [old, new] = row.linux;
             let _ = writeln!(table, "{:<20} {figure:>11.1} {must:>9} {old:>11.0} {new:>11.0}", row.name);
@@ -217,6 +220,7 @@ mod tests {
     fn with(getppid: Option<f64>, calls: f64) -> Result<(), String> {
         let budget = BUDGETS[0];
         budget.check(|name, count| match (name, count) {
+            (_, "time") => Some(1e9),
             (_, "user.ecall") => Some(calls),
             ("getppid", _) => getppid,
             _ => budget.rows.iter().find(|row| row.name == name)?.must.or(Some(1.0)),

@@ -239,14 +239,29 @@ extern "C" fn which(pairs: usize, count: usize, cpus: usize) -> isize {
     finish(rules::which(answers(), &mut Words(Own(0)), Request { pairs, count, size: rules::SET, cpus, flags }))
 }
 
-/// Any other set, or none, or other flags.
+/// Any other set, or none, or other flags: the functions above do the work with a copy of the set.
 #[inline(never)]
 extern "C" fn bytes(pairs: usize, count: usize, size: usize, cpus: usize, flags: u32) -> isize {
-    let request = Request { pairs, count, size, cpus, flags };
     if !pairs.is_multiple_of(8) {
-        return call(request);
+        return call(Request { pairs, count, size, cpus, flags });
     }
-    finish(rules::answer(answers(), &mut Own(0), request))
+    let harts = flags == rules::WHICH_CPUS;
+    if flags != 0 && !harts || size == 0 || harts && cpus == 0 {
+        return finish(Err(Error::Invalid));
+    }
+    let mut own = Own(0);
+    let mut set = match own.set(cpus, size) {
+        Ok(set) => set,
+        Err(fault) => return finish(Err(fault.into())),
+    };
+    let copy = (&raw mut set).expose_provenance();
+    if !harts {
+        return some(pairs, count, copy);
+    }
+    match which(pairs, count, copy) {
+        0 => finish(own.put_set(cpus, size, set).map_err(Error::from)),
+        error => error,
+    }
 }
 
 /// Pairs that are not aligned: the hart may not be able to access them at once.

@@ -110,9 +110,11 @@ mod tests {
         let fences = |reason, form| u64::from(reason == tlb::Reason::Unmap && form == tlb::Form::Asid) * 7;
         section(&mut text, 1, 4, &counters, fences).unwrap();
         let lines: Vec<_> = text.lines().collect();
-        assert_eq!(lines.len(), 18);
         assert_eq!((lines[0], lines[1]), ("hart 1 id 4", "  calls_fast 12"));
-        assert_eq!((lines[11], lines[17]), ("  switches 3", "  fence_unmap_asid 7"));
+        assert!(lines.contains(&"  switches 3"), "{text}");
+        // Of the fences, the one that happened.
+        assert_eq!(lines.last(), Some(&"  fence_unmap_asid 7"));
+        assert_eq!(lines.iter().filter(|line| line.contains("fence_")).count(), 1);
     }
 
     #[test]
