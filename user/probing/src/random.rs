@@ -146,7 +146,7 @@ pub fn compare(queries: u64, seed: u64) -> u8 {
         let wanted = machine.call(&mut Bytes { base: area.0, bytes: &mut expected }, request) as isize;
         errors += u64::from(wanted != 0);
         // A word across the end of the page may be written in part; by whom and how far is nobody's promise.
-        let exact = wanted == 0 || request.pairs % 8 == 0 && request.cpus % 8 == 0;
+        let exact = wanted == 0 || request.pairs.is_multiple_of(8) && request.cpus.is_multiple_of(8);
         let ways: &[(&str, Entry)] = if linux { &[("call", by_call)] } else { &[("call", by_call), ("vDSO", by_vdso)] };
         for (name, way) in ways {
             let (got, after) = area.ask(*way, &bytes, request);
