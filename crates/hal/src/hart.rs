@@ -118,7 +118,7 @@ pub struct Hart {
     pub(crate) emergency_sp: AtomicUsize,
     index: usize,
     id: AtomicUsize,
-    /// [`REQUEST_STOP`] and others, set by other harts together with a software interrupt.
+    /// `REQUEST_STOP` and others, set by other harts together with a software interrupt.
     requests: AtomicUsize,
     boot_context_claimed: AtomicBool,
     /// Deadline the hart's timer is set to, in ticks; `u64::MAX` when none.

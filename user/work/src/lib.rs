@@ -1,7 +1,7 @@
 //! The lab's workloads: each one operation at the boundary between user and kernel, repeated between two markers.
 //!
 //! The table below is all there is to know about them on the host; in the guest each entry has its function too. To add a
-//! workload, write one small function that sets itself up and hands the operation to [`Meter::each`], and one line here.
+//! workload, write one small function that sets itself up and hands the operation to `Meter::each`, and one line here.
 //!
 //! The functions do not measure anything but the `time` register. What counts instructions, fences and mispredicted
 //! returns is the lab's plugin of the emulator, which knows the markers.

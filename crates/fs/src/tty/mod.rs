@@ -1,6 +1,6 @@
 //! Terminals: termios(3), tty(4), ioctl_tty(2), and job control (credentials(7), "Sessions").
 //!
-//! A terminal joins a device that takes characters, a line discipline ([`line`]: editing, echo, signal characters) and
+//! A terminal joins a device that takes characters, a line discipline ([`mod@line`]: editing, echo, signal characters) and
 //! the programs. Input arrives by [`input`] from the interrupt of the UART. Which session a terminal controls is kept
 //! here alone: a process's controlling terminal is the one whose session is the process's.
 //!
