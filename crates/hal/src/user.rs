@@ -183,6 +183,15 @@ impl InBuf<'_> {
         self.len() == 0
     }
 
+    /// The same bytes once more, to be taken independently.
+    #[inline]
+    pub fn same(&self) -> Self {
+        match self {
+            Self::User(addr, len) => Self::User(*addr, *len),
+            Self::Kernel(bytes) => Self::Kernel(bytes),
+        }
+    }
+
     /// Fills as much of `dst` as there is and advances. Gives the bytes taken; `EFAULT` only if none could be.
     #[inline]
     pub fn read(&mut self, dst: &mut [u8]) -> Result<usize, Errno> {

@@ -20,6 +20,8 @@ mod storm;
 mod team;
 #[cfg(target_os = "none")]
 mod truncation;
+#[cfg(target_os = "none")]
+mod truncation_races;
 
 rt::program!(run);
 
@@ -38,7 +40,14 @@ fn run(args: rt::Args) -> u8 {
     code::remember(args);
     let long = args.iter().any(|word| word == c"--long");
     team::set_scale(if long { 20 } else { 1 });
-    const GROUPS: &[&[rt::tap::Test]] =
-        &[storm::TESTS, idle::TESTS, code::TESTS, truncation::TESTS, forks::TESTS, memory_ends::TESTS];
+    const GROUPS: &[&[rt::tap::Test]] = &[
+        storm::TESTS,
+        idle::TESTS,
+        code::TESTS,
+        truncation::TESTS,
+        truncation_races::TESTS,
+        forks::TESTS,
+        memory_ends::TESTS,
+    ];
     rt::tap::run(GROUPS, &[], args)
 }

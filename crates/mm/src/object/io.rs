@@ -7,7 +7,7 @@ use hal::user::{InBuf, OutBuf};
 use uapi::Errno;
 
 use super::Object;
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{Ordering, fence};
 
 /// What was done before an error counts: the error is reported only if nothing was.
 #[inline]
@@ -21,6 +21,16 @@ fn pause(at: usize, done: usize) {
     if done != 0 && (at >> PAGE_SHIFT).is_multiple_of(16) {
         hart::window();
     }
+}
+
+/// How often a write begins anew because the file was cut short under it.
+const RESTARTS: u32 = 100;
+
+/// What a write has achieved.
+struct Written {
+    bytes: usize,
+    /// It ended because the file was cut short, perhaps below what was written.
+    cut: bool,
 }
 
 impl Object {
@@ -51,32 +61,49 @@ impl Object {
     /// Writes all of `input` from byte `offset` on, making the file longer as needed; gives the bytes written.
     /// `EFAULT`, `EFBIG` (an offset beyond what a file can have), `ENOMEM` as `ENOSPC`.
     pub fn write(&self, offset: usize, input: &mut InBuf<'_>) -> Result<usize, Errno> {
+        let mut restarts = 0;
+        loop {
+            let mut source = input.same();
+            let cuts = self.cuts.load(Ordering::Acquire);
+            let result = self.write_between(offset, &mut source, cuts);
+            if let Ok(Written { bytes, cut }) = result
+                && (!cut || restarts >= RESTARTS && bytes != 0)
+            {
+                input.skip(bytes);
+                return Ok(bytes);
+            }
+            restarts += 1;
+            result?;
+        }
+    }
+
+    /// Writes until a cut of the file is noticed that came after so many.
+    fn write_between(&self, offset: usize, input: &mut InBuf<'_>, cuts: u32) -> Result<Written, Errno> {
         let mut done = 0;
         while !input.is_empty() {
+            let ended = |error| progress(done, error).map(|bytes| Written { bytes, cut: false });
             let Some(at) = offset.checked_add(done).filter(|&at| at < isize::MAX as usize) else {
-                return progress(done, Errno::EFBIG);
+                return ended(Errno::EFBIG);
             };
             pause(at, done);
             let within = at % PAGE_SIZE;
             let n = input.len().min(PAGE_SIZE - within);
             let written = match self.existing_page(at >> PAGE_SHIFT) {
                 Ok(Some(frame)) => frame.with_bytes_mut(within, n, |bytes| input.read(bytes)),
-                Ok(None) => self.write_new_page(at, n, input),
+                Ok(None) => self.write_new_page(at, n, cuts, input),
                 Err(error) => Err(error.into()),
             };
             match written {
-                Ok(got) => {
-                    done += got;
-                    self.grow(at + got);
-                }
-                Err(error) => return progress(done, if error == Errno::ENOMEM { Errno::ENOSPC } else { error }),
+                Ok(got) if self.keeps(at + got, cuts) => done += got,
+                Ok(_) => return Ok(Written { bytes: done, cut: true }),
+                Err(error) => return ended(if error == Errno::ENOMEM { Errno::ENOSPC } else { error }),
             }
         }
-        Ok(done)
+        Ok(Written { bytes: done, cut: false })
     }
 
     /// Writes `n` bytes to a page that did not exist: it is filled before anybody can see it.
-    fn write_new_page(&self, at: usize, n: usize, input: &mut InBuf<'_>) -> Result<usize, Errno> {
+    fn write_new_page(&self, at: usize, n: usize, cuts: u32, input: &mut InBuf<'_>) -> Result<usize, Errno> {
         let within = at % PAGE_SIZE;
         let frame = Frame::alloc(Kind::PageCache).ok_or(Errno::ENOMEM)?;
         let got = frame.with_bytes_mut(within, n, |bytes| input.read(bytes))?;
@@ -84,6 +111,9 @@ impl Object {
         frame.zero_range(within + got, PAGE_SIZE - within - got);
         let index = at >> PAGE_SHIFT;
         let mut inner = self.inner.lock();
+        if self.cuts.load(Ordering::Relaxed) != cuts {
+            return Ok(0);
+        }
         match inner.known_page(index)? {
             // Somebody else made the page meanwhile: these bytes go into that one.
             Some(other) => other.with_bytes_mut(within, got, |bytes| frame.read(within, bytes)),
@@ -95,14 +125,21 @@ impl Object {
         Ok(got)
     }
 
-    /// The file reaches to `end` at least.
-    fn grow(&self, end: usize) {
-        if self.size() < end {
-            let _inner = self.inner.lock();
-            if self.size() < end {
-                self.size.store(end, Ordering::Relaxed);
-            }
+    /// Lets the file reach to `end`, up to which bytes were just written. False if it has been cut since it had had so many
+    /// `cuts`: then they may be gone.
+    #[inline]
+    fn keeps(&self, end: usize, cuts: u32) -> bool {
+        // Between the bytes and the look at the cuts: see `truncate`.
+        fence(Ordering::SeqCst);
+        let grows = self.size() < end;
+        let _inner = grows.then(|| self.inner.lock());
+        if self.cuts.load(Ordering::Relaxed) != cuts {
+            return false;
         }
+        if grows && self.size() < end {
+            self.size.store(end, Ordering::Relaxed);
+        }
+        true
     }
 
     /// Gives every page of `start..end` memory, so that later writes there cannot fail for want of it (fallocate).
@@ -137,9 +174,22 @@ impl Object {
             return None;
         }
         let inner = self.inner.lock();
-        let boot = inner.boot.map_or(0, |boot| boot.len);
-        let has = |index: usize| index << PAGE_SHIFT < boot || inner.pages.get(index).is_some();
-        let found = (offset >> PAGE_SHIFT..size.div_ceil(PAGE_SIZE)).find(|&index| has(index) == data);
+        let (first, end) = (offset >> PAGE_SHIFT, size.div_ceil(PAGE_SIZE));
+        let boot = inner.boot.map_or(0, |boot| boot.len.div_ceil(PAGE_SIZE));
+        let found = if !data {
+            // There are no more pages to look at than there is memory.
+            let absent = |index: &usize| {
+                if index.is_multiple_of(1024) {
+                    hart::window();
+                }
+                inner.pages.get(*index).is_none()
+            };
+            (first.max(boot)..end).find(absent)
+        } else if first < boot {
+            Some(first)
+        } else {
+            inner.pages.next(first).filter(|&index| index < end)
+        };
         match found {
             Some(index) => Some((index << PAGE_SHIFT).max(offset)),
             None => (!data).then_some(size),

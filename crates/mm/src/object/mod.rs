@@ -12,7 +12,7 @@ mod tree;
 
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 
 use hal::addr::{PAGE_SHIFT, PAGE_SIZE, PhysAddr};
 use hal::hart;
@@ -28,11 +28,16 @@ use crate::space::AddressSpace;
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 
+/// The last number given to a walk over the spaces that map an object.
+static WALKS: AtomicU64 = AtomicU64::new(0);
+
 /// Contents of one file or of shared anonymous memory.
 pub struct Object {
     id: u64,
     /// Bytes; changed under the lock, read without it.
     size: AtomicUsize,
+    /// How often the size became smaller.
+    cuts: AtomicU32,
     inner: SpinLock<Inner>,
 }
 
@@ -53,6 +58,9 @@ struct Boot {
 struct Areas {
     slots: Vec<Option<Weak<AddressSpace>>>,
     free: Vec<u32>,
+    /// How many look at all areas now, from the first slot on. New areas go to the end meanwhile, where none is missed: they
+    /// may be what an area that was not looked at yet has moved to, or left to a child.
+    walks: u32,
 }
 
 /// Why a page of an object cannot be had.
@@ -96,10 +104,11 @@ impl Object {
         try_arc(Self {
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             size: AtomicUsize::new(size),
+            cuts: AtomicU32::new(0),
             inner: SpinLock::new(Inner {
                 pages: Tree::new(),
                 boot,
-                areas: Areas { slots: Vec::new(), free: Vec::new() },
+                areas: Areas { slots: Vec::new(), free: Vec::new(), walks: 0 },
             }),
         })
         .map_err(|_| Errno::ENOMEM)
@@ -181,6 +190,9 @@ impl Object {
         if size >= old {
             return;
         }
+        // Who writes meanwhile sees this after its bytes, or its bytes are there before those below are cleared.
+        self.cuts.fetch_add(1, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
         let keep = size.div_ceil(PAGE_SIZE);
         let tail = size % PAGE_SIZE;
         if tail != 0 {
@@ -220,42 +232,58 @@ impl Object {
             return Ok(());
         }
         let mut batch = FrameBatch::new();
-        if inner.boot.is_some_and(|boot| first << PAGE_SHIFT < boot.len) {
-            // What is in the archive would come back: zeroes stand in front of it.
-            for index in first..last.min(inner.boot.map_or(0, |b| b.len.div_ceil(PAGE_SIZE))) {
-                let frame = Frame::alloc_zeroed(Kind::PageCache).ok_or(Errno::ENOMEM)?;
-                self.adopt(&mut inner, index, frame).map_err(|_| Errno::ENOMEM)?;
-            }
-            let boot = inner.boot.map_or(0, |b| b.len.div_ceil(PAGE_SIZE));
-            inner.pages.remove(boot.max(first), last, &mut batch, hart::window);
-        } else {
-            inner.pages.remove(first, last, &mut batch, hart::window);
-        }
+        let result = self.remove(&mut inner, first, last, &mut batch);
         drop(inner);
         self.unmap(first, last, false);
+        result
+    }
+
+    /// Makes the pages `first..last` a hole, or, without memory, some of them.
+    fn remove(&self, inner: &mut Inner, first: usize, last: usize, batch: &mut FrameBatch) -> Result<(), Errno> {
+        // What is in the archive would come back: zeroes stand in front of it.
+        let boot = inner.boot.map_or(0, |boot| boot.len.div_ceil(PAGE_SIZE));
+        for index in first..last.min(boot) {
+            if index.is_multiple_of(64) {
+                hart::window();
+            }
+            let frame = Frame::alloc_zeroed(Kind::PageCache).ok_or(Errno::ENOMEM)?;
+            self.adopt(inner, index, frame).map_err(|_| Errno::ENOMEM)?;
+        }
+        if boot < last {
+            inner.pages.remove(boot.max(first), last, batch, hart::window);
+        }
         Ok(())
     }
 
     /// Takes the pages `first..end` out of every area that maps them, and private `copies` of them.
     fn unmap(&self, first: usize, end: usize, copies: bool) {
-        let mut slot = 0;
-        loop {
+        let walk = WALKS.fetch_add(1, Ordering::Relaxed) + 1;
+        self.inner.lock().areas.walks += 1;
+        for slot in 0.. {
             let space = match self.inner.lock().areas.slots.get(slot) {
-                None => return,
+                None => break,
                 Some(space) => space.as_ref().and_then(Weak::upgrade),
             };
-            slot += 1;
             // The object's lock is free here: the space's lock comes first, and this may be the space's last handle.
-            if let Some(space) = space {
+            // A space that was visited has nothing left, however many areas it has, and has made since.
+            if let Some(space) = space
+                && space.is_first_visit(walk)
+            {
                 space.unmap_object(self, first, end, copies);
             }
+            if slot % 256 == 255 {
+                hart::window();
+            }
         }
+        self.inner.lock().areas.walks -= 1;
     }
 
     /// Notes that an area of `space` maps the object; gives the slot to take it back with.
     pub(crate) fn add_area(&self, space: &Weak<AddressSpace>) -> Result<u32, Errno> {
         let areas = &mut self.inner.lock().areas;
-        if let Some(slot) = areas.free.pop() {
+        if areas.walks == 0
+            && let Some(slot) = areas.free.pop()
+        {
             areas.slots[slot as usize] = Some(space.clone());
             return Ok(slot);
         }

@@ -106,3 +106,19 @@ fn a_fault_in_the_middle_of_a_write_keeps_what_arrived() {
     assert_eq!(object.write(10, &mut InBuf::User(hal::addr::UserAddr(0), 5)), Err(Errno::EFAULT));
     assert_eq!(read(&object, PAGE_SIZE + 55, 20), [9; 5]);
 }
+
+#[test]
+fn what_is_found_in_a_large_sparse_file_is_found_at_once() {
+    let _turn = host::arena();
+    let object = Object::new().unwrap();
+    let size = 1 << 60;
+    object.truncate(size);
+    assert_eq!(object.seek(0, true), None);
+    assert_eq!(object.seek(0, false), Some(0));
+    write(&object, size - 1, b"x");
+    assert_eq!(object.seek(7, true), Some(size - PAGE_SIZE));
+    assert_eq!(object.seek(size - 7, true), Some(size - 7));
+    assert_eq!(object.seek(size - 7, false), Some(size));
+    object.truncate(0);
+    assert_eq!(object.resident_pages(), 0);
+}

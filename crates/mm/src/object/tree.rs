@@ -75,6 +75,12 @@ impl Tree {
         }
     }
 
+    /// The first index from `from` on that has a frame.
+    pub fn next(&self, from: usize) -> Option<usize> {
+        let head = (from..HEAD).find(|&index| self.head[index].is_some());
+        head.or_else(|| next_in(self.root.as_ref()?, self.height, 0, from))
+    }
+
     /// Whether the tree is deep enough for `index`.
     #[inline]
     fn covers(&self, index: usize) -> bool {
@@ -185,6 +191,19 @@ fn clear(
     cleared
 }
 
+/// The first index from `from` on that has a frame below `node`, whose first is `base`.
+fn next_in(node: &Node, height: u32, base: usize, from: usize) -> Option<usize> {
+    let bits = (height - 1) * BITS;
+    let first = from.saturating_sub(base) >> bits;
+    match node {
+        Node::Leaf(pages) => pages.iter().skip(first).position(Option::is_some).map(|at| base + first + at),
+        Node::Inner(nodes) => nodes.iter().enumerate().skip(first).find_map(|(i, child)| {
+            let child = child.as_ref()?;
+            next_in(child, height - 1, base | i << bits, from)
+        }),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
@@ -239,6 +258,9 @@ mod tests {
                 prop_assert_eq!(tree.len(), map.len());
                 for (i, number) in &map {
                     prop_assert_eq!(tree.get(*i).map(Frame::number), Some(*number));
+                }
+                for from in [0, 3, 4, 5, 77, 4096, 1 << 40] {
+                    prop_assert_eq!(tree.next(from), map.range(from..).next().map(|(i, _)| *i));
                 }
                 prop_assert!(tree.get(77).map(Frame::number) == map.get(&77).copied());
             }

@@ -90,6 +90,8 @@ pub struct Program {
 pub struct AddressSpace {
     id: u64,
     space: Arc<tlb::Space>,
+    /// The last walk over the spaces that map an object which came here.
+    walk: AtomicU64,
     inner: ReadersLock<Inner, Local>,
 }
 
@@ -164,7 +166,8 @@ impl AddressSpace {
             table,
         };
         let space = inner.table.space().clone();
-        let this = try_arc(Self { id, space, inner: ReadersLock::new(inner, parts) }).map_err(|_| Errno::ENOMEM)?;
+        let this = try_arc(Self { id, space, walk: AtomicU64::new(0), inner: ReadersLock::new(inner, parts) })
+            .map_err(|_| Errno::ENOMEM)?;
         this.alone().me = Arc::downgrade(&this);
         Ok(this)
     }
@@ -254,6 +257,11 @@ impl AddressSpace {
                 hart::window();
             }
         }
+    }
+
+    /// Whether the walk with this number has not been here before, as far as one remembers.
+    pub(crate) fn is_first_visit(&self, walk: u64) -> bool {
+        self.walk.swap(walk, Ordering::Relaxed) != walk
     }
 
     /// Takes pages `first..end` of `object` out of all areas, and, if the object was truncated and not only punched, private
