@@ -18,6 +18,22 @@ pub mod host;
 #[cfg(not(target_os = "none"))]
 use host as raw;
 
+/// Whether `len` bytes at `at` are in the user half, mapped or not: what Linux asks of a buffer before it looks whether
+/// anything is to be copied.
+#[inline]
+pub fn in_user_half(at: UserAddr, len: usize) -> bool {
+    #[cfg(target_os = "none")]
+    {
+        let top = crate::mem::layout::user_top();
+        len <= top && at.0 <= top - len
+    }
+    // The memory of a test may be anywhere.
+    #[cfg(not(target_os = "none"))]
+    {
+        at.0.checked_add(len).is_some()
+    }
+}
+
 /// Copies `dst.len()` bytes in from user memory; `EFAULT` leaves `dst` partly written.
 #[inline]
 pub fn copy_in(dst: &mut [u8], src: UserAddr) -> Result<(), Errno> {

@@ -143,8 +143,8 @@ pub fn clone(args: &CloneArgs, caller: &UserFrame) -> Result<u32, Errno> {
 /// RLIMIT_NPROC: how many threads the real user of a process without privileges may have. `EAGAIN`.
 fn check_process_limit(process: &Process) -> Result<(), Errno> {
     let limit = process.limit(RLIMIT_NPROC);
-    // The default is the system's own bound, which is looked at anyway.
-    if limit >= process::max_threads() as u64 / 2 {
+    // Mostly there are not so many threads at all.
+    if (process::thread_total() as u64) < limit {
         return Ok(());
     }
     let credentials = process.credentials();

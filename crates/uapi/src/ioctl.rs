@@ -4,6 +4,10 @@ pub const TCGETS: u32 = 0x5401;
 pub const TCSETS: u32 = 0x5402;
 pub const TCSETSW: u32 = 0x5403;
 pub const TCSETSF: u32 = 0x5404;
+pub const TCGETA: u32 = 0x5405;
+pub const TCSETA: u32 = 0x5406;
+pub const TCSETAW: u32 = 0x5407;
+pub const TCSETAF: u32 = 0x5408;
 pub const TCSBRK: u32 = 0x5409;
 pub const TCXONC: u32 = 0x540a;
 pub const TCFLSH: u32 = 0x540b;
@@ -16,6 +20,7 @@ pub const TIOCOUTQ: u32 = 0x5411;
 pub const TIOCSTI: u32 = 0x5412;
 pub const TIOCGWINSZ: u32 = 0x5413;
 pub const TIOCSWINSZ: u32 = 0x5414;
+pub const TIOCMGET: u32 = 0x5415;
 pub const FIONREAD: u32 = 0x541b;
 pub const TIOCCONS: u32 = 0x541d;
 pub const FIONBIO: u32 = 0x5421;
@@ -30,6 +35,14 @@ pub const FIONCLEX: u32 = 0x5450;
 pub const FIOCLEX: u32 = 0x5451;
 pub const FIOASYNC: u32 = 0x5452;
 pub const FIOQSIZE: u32 = 0x5460;
+
+/// TIOCMGET: the lines of a serial port.
+pub const TIOCM_DTR: u32 = 0x002;
+pub const TIOCM_RTS: u32 = 0x004;
+pub const TIOCM_CTS: u32 = 0x020;
+pub const TIOCM_CAR: u32 = 0x040;
+pub const TIOCM_DSR: u32 = 0x100;
+pub const TIOCM_OUT2: u32 = 0x4000;
 
 /// TCFLSH.
 pub const TCIFLUSH: u32 = 0;

@@ -56,6 +56,6 @@ pub use sigframe::{Mcontext, SigFrame, StackT, Ucontext};
 pub use siginfo::{Sigevent, Siginfo};
 pub use signal::{SigSet, Sigaction};
 pub use system::{CapData, CapHeader, Sysinfo, Utsname};
-pub use termios::{Termios, Winsize};
+pub use termios::{Termio, Termios, Winsize};
 pub use time::{Itimerspec, Itimerval, Timespec, Timeval, Timezone, Tms};
 pub use vdso::{TimeBase, VdsoData};

@@ -15,6 +15,20 @@ pub struct Termios {
 }
 layout!(Termios: 36, c_line @ 16, c_cc @ 17);
 
+/// TCGETA, TCSETA: the older form, the lower halves of the flags and the first control characters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct Termio {
+    pub c_iflag: u16,
+    pub c_oflag: u16,
+    pub c_cflag: u16,
+    pub c_lflag: u16,
+    pub c_line: u8,
+    pub c_cc: [u8; 8],
+    pub pad: u8,
+}
+layout!(Termio: 18, c_line @ 8, c_cc @ 9);
+
 /// TIOCGWINSZ.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]

@@ -66,6 +66,7 @@ fn run(args: rt::Args) -> u8 {
         time::TESTS,
         files::TESTS,
         files::names::TESTS,
+        files::edges::TESTS,
         system::TESTS,
     ];
     let lacking = if entry::is_linux() { &[] } else { LACKING };

@@ -3,11 +3,14 @@
 use kit::check::{Must, Outcome};
 use kit::uapi::clone::{CLONE_VFORK, CLONE_VM};
 use kit::uapi::prctl::{PR_GET_NAME, PR_SET_CHILD_SUBREAPER, PR_SET_NAME, PR_SET_PDEATHSIG};
-use kit::uapi::resource::{RLIMIT_NOFILE, RUSAGE_CHILDREN};
+use kit::uapi::resource::{RLIMIT_NOFILE, RLIMIT_NPROC, RUSAGE_CHILDREN};
 use kit::uapi::signal::{CLD_EXITED, CLD_KILLED, SIG_IGN, SIGCHLD, SIGKILL, SIGTERM, SIGUSR1, sigmask};
 use kit::uapi::wait::{P_ALL, P_PGID, P_PID, WEXITED, WNOHANG, WNOWAIT, WSTOPPED};
 use kit::uapi::{Errno, Rlimit64, Rusage, Sigaction, Siginfo, nr};
-use kit::{attempt, call, child, clock, ensure, equal, fails, memory, signal, thread};
+use kit::{
+    attempt, call, child, clock, ensure, equal, fails, memory, signal,
+    thread::{self, Thread},
+};
 use rt::process::{self, Ended};
 use rt::{io, tap::Test};
 
@@ -25,6 +28,7 @@ pub const TESTS: &[Test] = &[
     Test::new("processes/unprivileged-rights", unprivileged),
     Test::new("processes/identities", identities),
     Test::new("processes/limits", limits),
+    Test::new("processes/limit-of-a-user", limit_of_a_user),
     Test::new("processes/usage", usage),
     Test::new("processes/names", names),
     Test::new("processes/deep-and-wide", deep),
@@ -312,6 +316,30 @@ fn limits() -> Outcome {
     let wrong = Rlimit64 { rlim_cur: 30, rlim_max: 20 };
     fails!(call!(nr::PRLIMIT64, 0, RLIMIT_NOFILE, &raw const wrong, 0), EINVAL, "more than the most");
     Ok(())
+}
+
+/// As many threads as a user without privileges may have, whatever the limit; root has no limit.
+fn limit_of_a_user() -> Outcome {
+    for most in [1, 4] {
+        child::pass(|| {
+            drop_rights()?;
+            let limit = Rlimit64 { rlim_cur: most, rlim_max: most };
+            equal!(call!(nr::PRLIMIT64, 0, RLIMIT_NPROC, &raw const limit, 0), 0, "prlimit");
+            for _ in 1..most {
+                child::start(|| Err(if clock::sleep(20_000_000_000) == 0 { "nobody ended it" } else { "a signal" }))?;
+            }
+            fails!(call!(nr::CLONE, SIGCHLD, 0, 0, 0, 0), EAGAIN, "one more");
+            fails!(Thread::start(nothing, 0).map_or_else(Errno::to_ret, |_| 0), EAGAIN, "a thread more");
+            process::kill(-1, SIGKILL as i32).must("kill of all that it may")
+        })?;
+    }
+    let limit = Rlimit64 { rlim_cur: 1, rlim_max: 1 };
+    equal!(call!(nr::PRLIMIT64, 0, RLIMIT_NPROC, &raw const limit, 0), 0, "prlimit");
+    child::pass(|| Ok(()))
+}
+
+extern "C" fn nothing(_: usize) -> usize {
+    0
 }
 
 fn usage() -> Outcome {

@@ -167,6 +167,9 @@ impl FileOps for RegularOps {
     fn read(&self, file: &File, out: &mut OutBuf<'_>) -> Result<usize> {
         let regular = content(file)?;
         let mut pos = file.pos.lock();
+        if *pos + out.len() as u64 > MAX_SIZE {
+            return Err(Errno::EINVAL);
+        }
         let n = regular.object.read(*pos as usize, out)?;
         *pos += n as u64;
         accessed(file);

@@ -3,12 +3,13 @@
 use hal::addr::UserAddr;
 use hal::user::{copy_in, copy_out};
 use uapi::ioctl::{
-    FIONREAD, TCFLSH, TCGETS, TCIFLUSH, TCIOFF, TCIOFLUSH, TCION, TCOFLUSH, TCOOFF, TCOON, TCSBRK, TCSBRKP, TCSETS,
-    TCSETSF, TCSETSW, TCXONC, TIOCEXCL, TIOCGETD, TIOCGPGRP, TIOCGSID, TIOCGWINSZ, TIOCNOTTY, TIOCNXCL, TIOCOUTQ,
+    FIONREAD, TCFLSH, TCGETA, TCGETS, TCIFLUSH, TCIOFF, TCIOFLUSH, TCION, TCOFLUSH, TCOOFF, TCOON, TCSBRK, TCSBRKP,
+    TCSETA, TCSETAF, TCSETAW, TCSETS, TCSETSF, TCSETSW, TCXONC, TIOCEXCL, TIOCGETD, TIOCGPGRP, TIOCGSID, TIOCGWINSZ,
+    TIOCM_CAR, TIOCM_CTS, TIOCM_DSR, TIOCM_DTR, TIOCM_OUT2, TIOCM_RTS, TIOCMGET, TIOCNOTTY, TIOCNXCL, TIOCOUTQ,
     TIOCSCTTY, TIOCSETD, TIOCSPGRP, TIOCSTI, TIOCSWINSZ,
 };
 use uapi::signal::{SIGTTOU, SIGWINCH};
-use uapi::{Errno, Result, Termios, Winsize};
+use uapi::{Errno, Result, Termio, Termios, Winsize};
 use zerocopy::{FromBytes, IntoBytes};
 
 use super::{Tty, job};
@@ -26,6 +27,35 @@ fn put<T: IntoBytes + zerocopy::Immutable>(at: usize, value: &T) -> Result<usize
     Ok(0)
 }
 
+/// The older form of the settings.
+fn older(termios: &Termios) -> Termio {
+    let mut old = Termio {
+        c_iflag: termios.c_iflag as u16,
+        c_oflag: termios.c_oflag as u16,
+        c_cflag: termios.c_cflag as u16,
+        c_lflag: termios.c_lflag as u16,
+        c_line: termios.c_line,
+        ..Termio::default()
+    };
+    old.c_cc.iter_mut().zip(termios.c_cc).for_each(|(old, new)| *old = new);
+    old
+}
+
+/// Settings of which the older form gives its part, and `rest` what it does not have.
+fn newer(old: Termio, rest: &Termios) -> Termios {
+    let flags = |low: u16, rest: u32| rest & !0xffff | u32::from(low);
+    let mut new = Termios {
+        c_iflag: flags(old.c_iflag, rest.c_iflag),
+        c_oflag: flags(old.c_oflag, rest.c_oflag),
+        c_cflag: flags(old.c_cflag, rest.c_cflag),
+        c_lflag: flags(old.c_lflag, rest.c_lflag),
+        c_line: old.c_line,
+        ..*rest
+    };
+    new.c_cc.iter_mut().zip(old.c_cc).for_each(|(new, old)| *new = old);
+    new
+}
+
 impl Tty {
     pub(super) fn control(&self, cmd: u32, arg: usize) -> Result<usize> {
         match cmd {
@@ -34,6 +64,16 @@ impl Tty {
                 put(arg, &termios)
             }
             TCSETS | TCSETSW | TCSETSF => self.set_termios(get(arg)?, cmd == TCSETSF),
+            TCGETA => {
+                let termios = self.state.lock().termios;
+                put(arg, &older(&termios))
+            }
+            TCSETA | TCSETAW | TCSETAF => {
+                let new = newer(get(arg)?, &self.state.lock().termios);
+                self.set_termios(new, cmd == TCSETAF)
+            }
+            // The port's own lines are on, and so are those of the other side, which is always there.
+            TIOCMGET => put(arg, &(TIOCM_DTR | TIOCM_RTS | TIOCM_OUT2 | TIOCM_CTS | TIOCM_CAR | TIOCM_DSR)),
             TIOCGWINSZ => {
                 let winsize = self.state.lock().winsize;
                 put(arg, &winsize)

@@ -19,7 +19,8 @@ pub(crate) struct Segments {
 }
 
 impl Segments {
-    /// Reads `count` elements at `vector`. `EINVAL` when there are too many or one has a negative length, `EFAULT`.
+    /// Reads `count` elements at `vector`. `EINVAL` when there are too many or one has a negative length, `EFAULT` (also for a
+    /// segment outside the user half, even if it is empty).
     pub fn read(vector: UserAddr, count: usize) -> Result<Self> {
         if count > UIO_MAXIOV {
             return Err(Errno::EINVAL);
@@ -31,10 +32,13 @@ impl Segments {
         }
         let elements = new.elements_mut();
         user::copy_in(elements.as_mut_bytes(), vector)?;
+        if elements.iter().any(|element| (element.iov_len as isize) < 0) {
+            return Err(Errno::EINVAL);
+        }
         let mut room = MAX_RW_COUNT;
         for element in elements {
-            if (element.iov_len as isize) < 0 {
-                return Err(Errno::EINVAL);
+            if !user::in_user_half(UserAddr(element.iov_base), element.iov_len) {
+                return Err(Errno::EFAULT);
             }
             element.iov_len = element.iov_len.min(room);
             room -= element.iov_len;

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 
 use fs::File;
 use hal::addr::UserAddr;
-use hal::user::{InBuf, OutBuf};
+use hal::user::{InBuf, OutBuf, in_user_half};
 use task::{Sleep, wait_more};
 use uapi::fs::{MAX_RW_COUNT, PIPE_BUF, RWF_APPEND, RWF_DSYNC, RWF_HIPRI, RWF_NOWAIT, RWF_SYNC, S_IFREG};
 use uapi::open::O_NONBLOCK;
@@ -50,15 +50,15 @@ impl Mode {
     }
 }
 
-/// The length as Linux checks it: no range of addresses is as long as a negative one says; at most 2 GiB at a time.
+/// The length of a buffer, which must be in the user half, even if nothing is copied; at most 2 GiB at a time.
 #[inline]
-fn length(len: usize) -> Result<usize> {
-    if (len as isize) < 0 { Err(Errno::EFAULT) } else { Ok(len.min(MAX_RW_COUNT)) }
+fn length(buf: UserAddr, len: usize) -> Result<usize> {
+    if in_user_half(buf, len) { Ok(len.min(MAX_RW_COUNT)) } else { Err(Errno::EFAULT) }
 }
 
 fn read(fd: i32, buf: UserAddr, len: usize) -> Result<usize> {
     let file = file(fd)?;
-    let mut out = OutBuf::User(buf, length(len)?);
+    let mut out = OutBuf::User(buf, length(buf, len)?);
     match file.read(&mut out) {
         Err(Errno::EAGAIN) => read_waiting(&file, &mut out, Mode::default()),
         result => result,
@@ -67,7 +67,7 @@ fn read(fd: i32, buf: UserAddr, len: usize) -> Result<usize> {
 
 fn write(fd: i32, buf: UserAddr, len: usize) -> Result<usize> {
     let file = file(fd)?;
-    let mut input = InBuf::User(buf, length(len)?);
+    let mut input = InBuf::User(buf, length(buf, len)?);
     match file.write(&mut input) {
         Ok(done) if input.is_empty() => Ok(done),
         result => write_rest(&file, &mut input, Mode::default(), result),
@@ -156,7 +156,7 @@ fn pread64(fd: i32, buf: UserAddr, len: usize, at: i64) -> Result<usize> {
         return Err(Errno::EINVAL);
     }
     let file = file(fd)?;
-    read_one(&file, &mut OutBuf::User(buf, length(len)?), Mode { at: Some(at), no_wait: false })
+    read_one(&file, &mut OutBuf::User(buf, length(buf, len)?), Mode { at: Some(at), no_wait: false })
 }
 
 fn pwrite64(fd: i32, buf: UserAddr, len: usize, at: i64) -> Result<usize> {
@@ -164,7 +164,7 @@ fn pwrite64(fd: i32, buf: UserAddr, len: usize, at: i64) -> Result<usize> {
         return Err(Errno::EINVAL);
     }
     let file = file(fd)?;
-    write_one(&file, &mut InBuf::User(buf, length(len)?), Mode { at: Some(at), no_wait: false })
+    write_one(&file, &mut InBuf::User(buf, length(buf, len)?), Mode { at: Some(at), no_wait: false })
 }
 
 /// Runs `one` for each segment until one is not used up; an error counts only if nothing was moved before it.

@@ -12,6 +12,7 @@ use kit::{attempt, call, child, clock, ensure, equal, fails, file};
 use rt::io;
 use rt::tap::Test;
 
+pub mod edges;
 pub mod names;
 
 pub const TESTS: &[Test] = &[
