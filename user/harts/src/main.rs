@@ -22,6 +22,8 @@ mod team;
 mod truncation;
 #[cfg(target_os = "none")]
 mod truncation_races;
+#[cfg(target_os = "none")]
+mod windows;
 
 rt::program!(run);
 
@@ -46,6 +48,7 @@ fn run(args: rt::Args) -> u8 {
         code::TESTS,
         truncation::TESTS,
         truncation_races::TESTS,
+        windows::TESTS,
         forks::TESTS,
         memory_ends::TESTS,
     ];
