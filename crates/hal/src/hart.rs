@@ -129,6 +129,8 @@ pub struct Hart {
     pub counters: Counters,
     /// Its free frames.
     pub(crate) frames: crate::mem::frame::Local,
+    /// Programs' pages may come from the reserve just now: see [`crate::mem::frame::from_reserve`].
+    pub(crate) urgent: AtomicBool,
 }
 
 #[cfg(target_os = "none")]
@@ -146,6 +148,7 @@ impl Hart {
             fp_owner: AtomicUsize::new(0),
             counters: Counters::new(),
             frames: crate::mem::frame::Local::new(),
+            urgent: AtomicBool::new(false),
         }
     }
 

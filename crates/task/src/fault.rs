@@ -1,14 +1,17 @@
 //! Exceptions of a program: what the address space resolves, and what becomes a signal.
 
 use alloc::sync::Arc;
+use core::sync::atomic::Ordering;
 
 use hal::calls::{Access, Exception};
+use hal::mem::frame;
 use hal::sync::Once;
-use hal::task::UserFrame;
+use hal::task::{UserFrame, Work};
+use mm::FaultError;
 use uapi::Siginfo;
 use uapi::signal::*;
 
-use crate::seam::{Outcome, current, resolve};
+use crate::seam::{Current, Outcome, current, resolve};
 use crate::signal::force;
 use crate::{oom, wait};
 
@@ -77,20 +80,50 @@ fn refuse(outcome: Outcome, address: usize) {
 /// Somebody has to go; the program then tries its access again, if it is not the one.
 #[cold]
 fn out_of_memory() {
-    oom::kill(hal::mem::frame::total());
+    oom::kill(frame::total());
     // A moment for the victim to leave. A signal ends it early, and so does being the victim.
     let _ = wait::sleep_until(hal::time::now() + hal::time::ticks_per_second() / 100);
 }
 
 /// A page fault, from user mode or in a copy to or from user memory (`Upcalls::fault`): true to try again. Locks may be
-/// held by a copy, so this never sleeps, and chooses no victim: a copy that finds no memory fails with EFAULT.
+/// held by a copy, so this never sleeps, and chooses no victim.
 pub fn resolves(address: usize, access: Access, user: bool) -> bool {
     let me = current();
-    let resolved = me.mm_slot().with(|mm| mm.is_some_and(|mm| mm.fault_of(address, access, user).is_ok()));
+    let result = me.mm_slot().with(|mm| mm.map(|mm| mm.fault_of(address, access, user)));
+    let resolved = match result {
+        Some(Err(FaultError::Oom)) if !user => copies_from_reserve(me, address, access),
+        result => matches!(result, Some(Ok(()))),
+    };
     if resolved {
         me.counts.minor_fault();
     }
     resolved
+}
+
+/// Most pages that a call's copies may take from the reserve.
+const BORROWED_MAX: u32 = 32;
+
+/// A copy found no memory. Calls tell programs nothing of that, and cannot wait for it with locks held; so the page comes from
+/// the reserve, and the thread sees to it that there is memory again before it goes on ([`pay_back`]). A call that wants more
+/// in one go has a bad address, or fewer bytes than it asked for.
+#[cold]
+fn copies_from_reserve(me: Current, address: usize, access: Access) -> bool {
+    let borrowed = me.borrowed.load(Ordering::Relaxed);
+    me.borrowed.store(borrowed + 1, Ordering::Relaxed);
+    me.context.raise(Work::RESCHED);
+    borrowed < BORROWED_MAX
+        && frame::from_reserve(|| {
+            me.mm_slot().with(|mm| mm.is_some_and(|mm| mm.fault_of(address, access, false).is_ok()))
+        })
+}
+
+/// On the way to user mode: if copies have taken pages from the reserve, somebody has to go.
+#[inline]
+pub(crate) fn pay_back(me: Current) {
+    if me.borrowed.load(Ordering::Relaxed) != 0 {
+        me.borrowed.store(0, Ordering::Relaxed);
+        out_of_memory();
+    }
 }
 
 #[cfg(test)]

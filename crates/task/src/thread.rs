@@ -82,6 +82,8 @@ pub struct Thread {
     restart: SpinLock<Restart>,
     /// Who waits for this thread to leave the address space that it borrowed (vfork(2)).
     pub(crate) vfork: Slot<Completion>,
+    /// Pages that its copies have taken from the reserve since it was in user mode.
+    pub(crate) borrowed: AtomicU32,
     /// Faults and switches.
     pub counts: Counts,
 }
@@ -120,6 +122,7 @@ impl Thread {
             futex: Waiting::new(),
             restart: SpinLock::new(Restart::None),
             vfork: Slot::new(parts.vfork),
+            borrowed: AtomicU32::new(0),
             counts: Counts::default(),
         });
         crate::seam::tie(&thread, &thread.context);

@@ -12,7 +12,7 @@ use super::rules::{Resume, Verdict, handler_mask, judge, resume};
 use super::{group_flag, send, stop};
 use crate::process::tree_lock;
 use crate::seam::{Current, current};
-use crate::{exit, sched};
+use crate::{exit, fault, sched};
 
 /// Serves the running thread's work bits; called by the HAL on the way to user mode until none is left.
 pub fn user_work(frame: &mut UserFrame) {
@@ -23,6 +23,7 @@ pub fn user_work(frame: &mut UserFrame) {
     }
     if me.context.has(Work::RESCHED) {
         sched::preempt(me);
+        fault::pay_back(me);
     }
 }
 

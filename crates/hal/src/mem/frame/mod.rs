@@ -27,7 +27,7 @@ pub use block::Block;
 pub(crate) use local::{Local, clear_one};
 pub use meta::Kind;
 pub(super) use meta::meta;
-pub use pool::is_low;
+pub use pool::{from_reserve, is_low};
 
 pub use super::page::set_zero_block;
 use super::{layout::phys_to_virt, page};

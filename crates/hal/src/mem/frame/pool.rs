@@ -16,6 +16,7 @@ use super::buddy::{Buddies, MAX_RANGES, NO_RANGE, Range};
 use super::local;
 use super::meta::{IDLE, Kind, Meta, meta};
 use crate::addr::{PAGE_SHIFT, PhysAddr};
+use crate::hart;
 use crate::mem::layout::phys_to_virt;
 use crate::sync::SpinLock;
 
@@ -236,6 +237,16 @@ pub fn is_low() -> bool {
     FREE.load(Ordering::Relaxed) <= RESERVE.load(Ordering::Relaxed)
 }
 
+/// Runs `f`, which may take programs' pages from the reserve: for one that a call which has begun cannot go on without. Whoever
+/// does that sees to it that the reserve is filled again, and takes little.
+pub fn from_reserve<R>(f: impl FnOnce() -> R) -> R {
+    let urgent = &hart::this().urgent;
+    urgent.store(true, Ordering::Relaxed);
+    let result = f();
+    urgent.store(false, Ordering::Relaxed);
+    result
+}
+
 impl Pool {
     /// Takes over the frames of `ranges`, `total` in all. Once at boot.
     pub fn init(&mut self, ranges: [Range; MAX_RANGES], total: usize) {
@@ -254,6 +265,9 @@ impl Pool {
     /// What must be left for others than `kind`.
     fn floor(&self, kind: Kind) -> usize {
         match kind {
+            Kind::Anonymous | Kind::PageCache | Kind::PageTable if hart::this().urgent.load(Ordering::Relaxed) => {
+                self.reserve / 4
+            }
             Kind::Anonymous | Kind::PageCache => self.reserve,
             Kind::Stack | Kind::PageTable => self.reserve / 2,
             Kind::Heap | Kind::Reserved => 0,

@@ -179,6 +179,12 @@ fn harts_keep_nothing_of_the_reserve() {
         });
     }
     assert_eq!(stats().free, reserve);
+    // Some of it is for programs' pages in need, but never all.
+    let borrowed = from_reserve(|| std::iter::from_fn(|| Frame::alloc_zeroed(Kind::Anonymous)).collect::<Vec<_>>());
+    assert!(!borrowed.is_empty() && Frame::alloc(Kind::Anonymous).is_none());
+    assert!(stats().free >= reserve / 4 && Frame::alloc(Kind::Heap).is_some());
+    drop(borrowed);
+    assert_eq!(stats().free, reserve);
     drop(frames);
     assert!(!is_low());
     assert_eq!(stats(), before);
