@@ -19,7 +19,7 @@ const fn console(name: &'static str, smp: u32) -> BootTest {
 /// The tests.
 pub const TESTS: &[BootTest] = &[
     harts("boot/harts", ALL, 4),
-    harts("boot/harts-by-interrupt", STORM, 4).append("limen.rfence=ipi"),
+    harts("boot/harts-by-firmware", STORM, 4).append("limen.rfence=sbi"),
     console("boot/console-wakes-harts", 4),
 ];
 
@@ -28,8 +28,8 @@ pub const SOAK: &[BootTest] = &[
     harts("soak/harts-2", ALL, 2),
     harts("soak/harts-8", ALL, 8),
     harts("soak/harts-long", LONG, 4).timeout(3_600),
-    harts("soak/harts-long-by-interrupt", LONG, 4).append("limen.rfence=ipi").timeout(3_600),
-    harts("soak/harts-inject", ALL, 4).append("limen.tlb=inject limen.rfence=ipi"),
+    harts("soak/harts-long-by-firmware", LONG, 4).append("limen.rfence=sbi").timeout(3_600),
+    harts("soak/harts-inject", ALL, 4).append("limen.tlb=inject"),
     harts("soak/harts-no-asids", ALL, 4).append("limen.asid_bits=0"),
     console("soak/console-wakes-harts-2", 2),
     console("soak/console-wakes-harts-8", 8),

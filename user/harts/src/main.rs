@@ -22,8 +22,6 @@ mod team;
 mod truncation;
 #[cfg(target_os = "none")]
 mod truncation_races;
-#[cfg(target_os = "none")]
-mod windows;
 
 rt::program!(run);
 
@@ -48,7 +46,6 @@ fn run(args: rt::Args) -> u8 {
         code::TESTS,
         truncation::TESTS,
         truncation_races::TESTS,
-        windows::TESTS,
         forks::TESTS,
         memory_ends::TESTS,
     ];

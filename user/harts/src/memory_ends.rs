@@ -4,17 +4,20 @@ use core::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use kit::check::{Must, Outcome};
 use kit::memory::{PAGE, map, peek, poke, private, shared_value, unmap};
 use kit::thread::Thread;
-use kit::uapi::mman::{MAP_ANONYMOUS, MAP_NORESERVE, MAP_PRIVATE, MAP_SHARED, PROT_READ, PROT_WRITE};
+use kit::uapi::mman::{MAP_ANONYMOUS, MAP_NORESERVE, MAP_PRIVATE, MAP_SHARED, MREMAP_MAYMOVE, PROT_READ, PROT_WRITE};
+use kit::uapi::open::{F_SETFL, O_NONBLOCK, O_RDONLY};
 use kit::uapi::signal::SIGKILL;
-use kit::{child, clock, ensure, equal, file, usage};
-use rt::process::{self, Ended};
-use rt::tap::Test;
+use kit::uapi::{Errno, nr};
+use kit::{attempt, child, clock, ensure, equal, file, usage};
+use rt::process::{self, Ended, Fork};
+use rt::{io, tap::Test};
 
 pub const TESTS: &[Test] = &[
     Test::new("memory-ends/private", || one(MAP_PRIVATE)),
     Test::new("memory-ends/shared", || one(MAP_SHARED)),
     Test::new("memory-ends/on-all-harts-at-once", many),
     Test::new("memory-ends/for-whom-it-may", protected),
+    Test::new("memory-ends/in-the-middle-of-calls", in_calls),
 ];
 
 /// Bytes of memory.
@@ -157,5 +160,80 @@ fn protected() -> Outcome {
         ready[1].store(1, SeqCst);
         child::finish(large)?;
         unmap(core::ptr::from_ref(ready) as usize, PAGE).must("munmap")
+    })
+}
+
+/// Whether a call did what it is for, or said that there is no memory.
+fn refused<T>(result: Result<T, Errno>) -> Result<Option<T>, &'static str> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(Errno::ENOMEM | Errno::EAGAIN | Errno::ENOSPC) => Ok(None),
+        Err(error) => Err(error).must("a call without memory"),
+    }
+}
+
+extern "C" fn nothing(_: usize) -> usize {
+    0
+}
+
+/// One of each call that needs memory, and all of it given back.
+fn calls() -> Outcome {
+    if let Some(thread) = refused(Thread::start(nothing, 0))? {
+        thread.join();
+    }
+    match refused(process::fork())? {
+        Some(Fork::Child) => process::exit(3),
+        Some(Fork::Parent(child)) => equal!(process::wait(child).must("wait")?.1, Ended::Exited(3), "a child"),
+        None => {}
+    }
+    if let Some((read, write)) = refused(io::pipe())? {
+        refused(attempt!(nr::FCNTL, write, F_SETFL, O_NONBLOCK))?;
+        refused(attempt!(nr::WRITE, write, calls as *const (), 8 * PAGE))?;
+        io::close(read).and_then(|()| io::close(write)).must("close")?;
+    }
+    if let Some(memory) = refused(attempt!(nr::MEMFD_CREATE, c"calls".as_ptr(), 0))? {
+        refused(attempt!(nr::FALLOCATE, memory, 0, 0, 32 * PAGE))?;
+        io::close(memory as i32).must("close")?;
+    }
+    if let Some(base) = refused(private(16 * PAGE))? {
+        let zero = io::open(c"/dev/zero", O_RDONLY, 0);
+        if let Some(zero) = refused(zero)? {
+            refused(attempt!(nr::READ, zero, base, 16 * PAGE))?;
+            io::close(zero).must("close")?;
+        }
+        refused(attempt!(nr::MREMAP, base, 16 * PAGE, 32 * PAGE, MREMAP_MAYMOVE, 0))?
+            .map_or_else(|| unmap(base, 16 * PAGE), |moved| unmap(moved, 32 * PAGE))
+            .must("munmap")?;
+    }
+    Ok(())
+}
+
+/// Two go on making calls, while a third uses all memory up again and again.
+fn in_calls() -> Outcome {
+    beside_others(|| {
+        let done = shared_value::<[AtomicU32; 3]>().must("mmap")?;
+        let mut workers = [0; 2];
+        for (index, worker) in workers.iter_mut().enumerate() {
+            *worker = child::start(|| {
+                while done[2].load(SeqCst) == 0 {
+                    calls()?;
+                    done[index].fetch_add(1, SeqCst);
+                }
+                Ok(())
+            })?;
+        }
+        for turn in 0.. {
+            let ended = child::end(|| {
+                take_all(MAP_PRIVATE as usize);
+                Err("there was enough memory")
+            })?;
+            equal!(ended, Ended::Killed(SIGKILL as u8), "who takes all");
+            if turn >= 3 && done[..2].iter().all(|count| count.load(SeqCst) >= 10) {
+                break;
+            }
+        }
+        done[2].store(1, SeqCst);
+        workers.into_iter().try_for_each(child::finish)?;
+        unmap(core::ptr::from_ref(done) as usize, PAGE).must("munmap")
     })
 }
