@@ -112,11 +112,15 @@ fn leave_space(me: &Thread) {
     if let Some(parent) = me.vfork.replace(None) {
         parent.complete();
     }
-    // The program's file can be written to as soon as a parent knows of the end: it goes with the space, not with the
-    // process, which its last thread still holds while it leaves.
     if let Some(mm) = mm.and_then(Arc::into_inner) {
         mm.release();
-        let exe = me.process.exe.lock().take();
+    }
+    // The program's file can be written to as soon as a parent knows of the end: it goes with the last thread, not with
+    // the process, whose last holder may even be an interrupt's handler. Of threads that leave at once each may be the
+    // last, but none is made any more.
+    let process = &me.process;
+    if process.thread_count() == 1 || process.signals.state.lock().leaving == process.thread_count() {
+        let exe = process.exe.lock().take();
         drop(exe);
     }
 }

@@ -15,6 +15,8 @@ mod idle;
 #[cfg(target_os = "none")]
 mod memory_ends;
 #[cfg(target_os = "none")]
+mod slices;
+#[cfg(target_os = "none")]
 mod storm;
 #[cfg(target_os = "none")]
 mod team;
@@ -22,6 +24,8 @@ mod team;
 mod truncation;
 #[cfg(target_os = "none")]
 mod truncation_races;
+#[cfg(target_os = "none")]
+mod windows;
 
 rt::program!(run);
 
@@ -46,6 +50,8 @@ fn run(args: rt::Args) -> u8 {
         code::TESTS,
         truncation::TESTS,
         truncation_races::TESTS,
+        windows::TESTS,
+        slices::TESTS,
         forks::TESTS,
         memory_ends::TESTS,
     ];
