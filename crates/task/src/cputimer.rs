@@ -85,14 +85,14 @@ impl CpuTimers {
 pub(crate) fn watch(process: &Process, now: u64) {
     let next = process.cpu_timers.next.load(Ordering::Acquire);
     if next != NEVER {
-        let left = next.saturating_sub(process.usage().time);
+        let left = next.saturating_sub(process.time_run());
         timer::arm(now.saturating_add(left));
     }
 }
 
 /// The timer interrupt came while a thread of the process ran, as far as one knows: fires what is due.
 pub(crate) fn expire(process: &Arc<Process>) {
-    let used = process.usage().time;
+    let used = process.time_run();
     let fired = process.cpu_timers.change(|settings| settings.each_mut().map(|setting| setting.fire(used)));
     let limit = process.limits(RLIMIT_CPU).unwrap_or_default();
     let over = limit.rlim_max != RLIM_INFINITY && hal::time::ns(used) / 1_000_000_000 >= limit.rlim_max;
@@ -113,7 +113,7 @@ impl Process {
 
     /// Time left and interval of a timer, in clock ticks; 0 and 0 when it does not run.
     pub fn cpu_timer(&self, which: CpuTimer) -> (u64, u64) {
-        let used = self.usage().time;
+        let used = self.time_run();
         let setting = self.cpu_timers.settings.lock()[which as usize];
         match setting.deadline {
             NEVER => (0, 0),
@@ -125,7 +125,7 @@ impl Process {
     /// once); `value` 0 stops it. Gives what was left, as [`Process::cpu_timer`].
     pub fn set_cpu_timer(&self, which: CpuTimer, value: u64, interval: u64) -> (u64, u64) {
         let old = self.cpu_timer(which);
-        let deadline = if value == 0 { NEVER } else { self.usage().time.saturating_add(value) };
+        let deadline = if value == 0 { NEVER } else { self.time_run().saturating_add(value) };
         self.cpu_timers.change(|settings| settings[which as usize] = Setting { deadline, interval });
         self.watch_everywhere();
         old

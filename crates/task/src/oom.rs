@@ -28,7 +28,7 @@ fn resident(process: &Process) -> usize {
     let mut most = 0;
     process.for_each_thread(|thread| {
         if most == 0 {
-            most = thread.mm_slot().with(|mm| mm.map_or(0, |mm| mm.rss()));
+            most = thread.mm_slot().try_with(|mm| mm.map_or(0, |mm| mm.rss())).unwrap_or(0);
         }
     });
     most

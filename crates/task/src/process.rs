@@ -259,7 +259,9 @@ impl Process {
 
     /// The address space of a living process.
     pub fn mm(&self) -> Option<Arc<AddressSpace>> {
-        self.threads.lock().iter().find_map(|t| t.mm_slot().get())
+        // A slot is waited for with the list unlocked: see `Slot::try_with`.
+        let thread = |at: usize| self.threads.lock().get(at).cloned();
+        (0..).map_while(thread).find_map(|thread| thread.mm_slot().get())
     }
 
     /// Adds a thread to the list. `EAGAIN` beyond the system's bound, `ENOMEM` without memory.

@@ -106,7 +106,7 @@ impl Thread {
                 .counts
                 .peak
                 .load(Ordering::Relaxed)
-                .max(self.mm_slot().with(|mm| mm.map_or(0, |mm| peak(mm)))),
+                .max(self.mm_slot().try_with(|mm| mm.map_or(0, |mm| peak(mm))).unwrap_or(0)),
         }
     }
 
@@ -128,6 +128,13 @@ impl Process {
     pub fn usage(&self) -> Usage {
         let mut sum = self.accounts.lock().gone;
         self.for_each_thread(|thread| sum.add(&thread.usage()));
+        sum
+    }
+
+    /// Clock ticks that all threads have run, those that are gone included: what timers ask for, in a handler.
+    pub(crate) fn time_run(&self) -> u64 {
+        let mut sum = self.accounts.lock().gone.time;
+        self.for_each_thread(|thread| sum += thread.time_run());
         sum
     }
 

@@ -18,6 +18,9 @@ use crate::hart;
 /// Turns of waiting after which a writer asks the others to let it go first.
 const PATIENCE: u32 = 1000;
 
+/// Turns after which one who only tries gives up.
+const SHORTLY: u32 = 50;
+
 /// A value that is read on all harts and seldom written, and an `L` for each hart. Held by whoever the guards say, never
 /// over a switch of tasks; a reader takes no other lock of this kind.
 pub struct ReadersLock<T, L> {
@@ -90,6 +93,23 @@ impl<T, L> ReadersLock<T, L> {
             }
         }
         ReadGuard { lock: self, local, _not_send: PhantomData }
+    }
+
+    /// Takes all parts if nobody has one, or gives it back soon: an interrupt's handler may ask, on a hart where the one it
+    /// interrupted has them.
+    pub fn try_write(&self) -> Option<WriteGuard<'_, T, L>> {
+        for (taken, local) in self.harts.0.iter().enumerate() {
+            let mut turns = 0;
+            while local.locked.swap(1, Ordering::Acquire) != 0 {
+                turns += 1;
+                if turns == SHORTLY {
+                    self.harts.0.iter().take(taken).for_each(|local| local.locked.store(0, Ordering::Release));
+                    return None;
+                }
+                turn(false);
+            }
+        }
+        Some(WriteGuard { lock: self, _not_send: PhantomData })
     }
 
     /// Waits for all parts and takes them; `windows` as in [`ReadersLock::read`].
@@ -239,6 +259,26 @@ mod tests {
         assert_eq!((value.0, value.1), (2000, 2000));
         assert_eq!(counts.map(|count| *count).collect::<std::vec::Vec<_>>(), [4000, 4000, 5000, 5000]);
         drop(guard);
+        hart::host::set_count(1);
+    }
+
+    /// Who tries gets the lock only if it is free, and leaves it free.
+    #[test]
+    fn who_only_tries_does_not_wait() {
+        let _turn = arena();
+        hart::host::set_count(2);
+        let lock = ReadersLock::<u32, ()>::new(0, Parts::new().unwrap());
+        hart::host::on(1, || {
+            let reader = lock.read(false);
+            assert!(lock.try_write().is_none());
+            // The other hart's part is free again.
+            hart::host::on(0, || drop(lock.read(false)));
+            drop(reader);
+            let writer = lock.try_write().unwrap();
+            assert!(lock.try_write().is_none());
+            drop(writer);
+            assert!(lock.try_write().is_some());
+        });
         hart::host::set_count(1);
     }
 

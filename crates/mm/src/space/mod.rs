@@ -26,7 +26,7 @@ mod tree;
 use alloc::sync::{Arc, Weak};
 use core::mem::take;
 use core::ops::{Deref, DerefMut};
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use hal::hart;
 use hal::mem::heap::try_arc;
@@ -92,6 +92,8 @@ pub struct AddressSpace {
     space: Arc<tlb::Space>,
     /// The last walk over the spaces that map an object which came here.
     walk: AtomicU64,
+    /// Mapped pages when somebody last had the space to himself.
+    resident: AtomicUsize,
     inner: ReadersLock<Inner, Local>,
 }
 
@@ -166,8 +168,14 @@ impl AddressSpace {
             table,
         };
         let space = inner.table.space().clone();
-        let this = try_arc(Self { id, space, walk: AtomicU64::new(0), inner: ReadersLock::new(inner, parts) })
-            .map_err(|_| Errno::ENOMEM)?;
+        let this = try_arc(Self {
+            id,
+            space,
+            walk: AtomicU64::new(0),
+            resident: AtomicUsize::new(0),
+            inner: ReadersLock::new(inner, parts),
+        })
+        .map_err(|_| Errno::ENOMEM)?;
         this.alone().me = Arc::downgrade(&this);
         Ok(this)
     }
@@ -227,11 +235,16 @@ impl AddressSpace {
 
     /// The same; with `windows` interrupts are let in while it waits.
     fn take(&self, windows: bool) -> Exclusive<'_> {
-        let mut guard = self.inner.write(windows);
+        self.gathered(self.inner.write(windows))
+    }
+
+    #[inline]
+    fn gathered<'a>(&'a self, mut guard: WriteGuard<'a, Inner, Local>) -> Exclusive<'a> {
         let (inner, locals) = guard.parts();
         for local in locals {
             inner.mapped.add(take(&mut local.mapped));
         }
+        self.resident.store(inner.mapped.total(), Ordering::Relaxed);
         Exclusive(guard)
     }
 
@@ -317,7 +330,7 @@ impl DerefMut for Exclusive<'_> {
 impl Mapped {
     #[inline]
     fn total(self) -> usize {
-        self.shared + self.private
+        self.shared.wrapping_add(self.private)
     }
 
     #[inline]

@@ -1,5 +1,7 @@
 //! What others want to know about an address space: `/proc/PID/maps`, memory use, futex keys, another process's memory.
 
+use core::sync::atomic::Ordering;
+
 use alloc::sync::Arc;
 
 use hal::addr::{PAGE_SHIFT, PAGE_SIZE, page_down};
@@ -121,11 +123,11 @@ impl AddressSpace {
         })
     }
 
-    /// Pages in memory, the shared page of zeroes not counted.
-    #[inline]
+    /// Pages in memory, the shared page of zeroes not counted. Waits for nobody, so that it may be asked with any lock held
+    /// and by an interrupt's handler: while others are at work on the space, what it was before them.
     pub fn rss(&self) -> usize {
-        let inner = self.alone();
-        inner.mapped.total()
+        drop(self.inner.try_write().map(|guard| self.gathered(guard)));
+        self.resident.load(Ordering::Relaxed)
     }
 
     /// Memory use. Interrupts may come in ([`hart::window`]).

@@ -101,7 +101,7 @@ pub(super) fn tell_parent(process: &Arc<Process>, code: i32, signal: u32) {
 
 /// The information of a SIGCHLD.
 pub(crate) fn child_info(process: &Process, code: i32, status: i32) -> Siginfo {
-    let ticks = process.usage().ns() / (1_000_000_000 / USER_HZ);
+    let ticks = hal::time::ns(process.time_run()) / (1_000_000_000 / USER_HZ);
     Siginfo::child(code, process.tgid as i32, process.credentials().uid, status, ticks as i64, 0)
 }
 
