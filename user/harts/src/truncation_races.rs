@@ -156,7 +156,7 @@ fn written() -> Outcome {
     team::run(2, |me| {
         let file = FILE.load(SeqCst);
         let bytes = [5_u8; 2 * PAGE];
-        for round in 0..team::scaled(10 * ROUNDS) {
+        for round in 0..team::scaled(3 * ROUNDS) {
             // The two do theirs at about the same time.
             TURN.fetch_add(1, SeqCst);
             while TURN.load(SeqCst) < 4 * round + 2 {
