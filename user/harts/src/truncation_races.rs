@@ -4,7 +4,9 @@ use crate::team;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::SeqCst};
 use kit::check::{Must, Outcome};
 use kit::memory::{PAGE, map, poke, private, shared_value, unmap};
-use kit::uapi::mman::{MAP_PRIVATE, MAP_SHARED, MREMAP_FIXED, MREMAP_MAYMOVE, PROT_NONE, PROT_READ, PROT_WRITE};
+use kit::uapi::mman::{
+    MAP_ANONYMOUS, MAP_FIXED, MAP_PRIVATE, MAP_SHARED, MREMAP_FIXED, MREMAP_MAYMOVE, PROT_NONE, PROT_READ, PROT_WRITE,
+};
 use kit::uapi::signal::SIGBUS;
 use kit::uapi::{nr, open};
 use kit::{attempt, call, child, ensure, equal, harts, probe};
@@ -14,6 +16,7 @@ pub const TESTS: &[Test] = &[
     Test::new("truncation/of-mappings-that-move", moving),
     Test::new("truncation/of-mappings-that-are-inherited", inherited),
     Test::new("truncation/under-writes", written),
+    Test::new("truncation/of-a-page-mapped-often", often),
     Test::new("truncation/holes-without-end", sparse),
 ];
 
@@ -33,7 +36,7 @@ fn new_file() -> Result<i32, &'static str> {
 fn move_until_told(file: i32, places: [usize; 2], word: &AtomicU32, done: &AtomicU32) -> Result<usize, &'static str> {
     let len = PAGES * PAGE;
     let mut at = 0;
-    map(places[0], len, PROT_READ | PROT_WRITE, MAP_SHARED | kit::uapi::mman::MAP_FIXED, file, 0).must("mmap")?;
+    map(places[0], len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0).must("mmap")?;
     (0..PAGES).for_each(|page| poke(places[0] + page * PAGE, 7));
     done.fetch_add(1, SeqCst);
     while word.load(SeqCst) == 0 {
@@ -65,7 +68,7 @@ fn moving() -> Outcome {
         let mut children = [0; 2];
         for child in children.iter_mut().take(movers) {
             *child = child::start(|| {
-                let room = map(0, 2 * PAGES * PAGE, PROT_NONE, MAP_PRIVATE | kit::uapi::mman::MAP_ANONYMOUS, -1, 0);
+                let room = map(0, 2 * PAGES * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
                 let room = room.must("mmap")?;
                 let at = move_until_told(file, [room, room + PAGES * PAGE], stop, ready)?;
                 for page in 0..PAGES {
@@ -191,6 +194,25 @@ fn written() -> Outcome {
         }
         Ok(())
     })
+}
+
+/// A file that a program maps in very many places is cut short in one go.
+fn often() -> Outcome {
+    const TIMES: usize = 20_000;
+    probe::catch().must("sigaction")?;
+    let file = new_file()?;
+    equal!(call!(nr::FTRUNCATE, file, PAGE), 0, "ftruncate");
+    let room = map(0, TIMES * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0).must("mmap")?;
+    for at in (0..TIMES).map(|turn| room + turn * PAGE) {
+        map(at, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0).must("mmap")?;
+        poke(at, 1);
+    }
+    equal!(call!(nr::FTRUNCATE, file, 0), 0, "ftruncate");
+    for at in (0..TIMES).step_by(333).map(|turn| room + turn * PAGE) {
+        equal!(probe::try_load(at), SIGBUS, "a load from a page that the file has lost");
+    }
+    call!(nr::CLOSE, file);
+    unmap(room, TIMES * PAGE).must("munmap")
 }
 
 /// What is found in the largest file that there can be is found at once.
