@@ -10,7 +10,7 @@ mod registers;
 
 use model::{Block, Blocks, DEPTHS, Hart, Machine, Open, Register, Report};
 use registers::{Buffer, Handles};
-use std::cell::UnsafeCell;
+use std::cell::{Cell, RefCell, UnsafeCell};
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::fs::File;
 use std::io::Write;
@@ -35,8 +35,8 @@ struct State {
 /// A hart, what it is read with, and whether the last instruction of its block was begun, for blocks that want it.
 struct Seat(UnsafeCell<(Hart, Buffer, bool)>);
 
-// SAFETY: only the callbacks of the CPU with the same number use it, and QEMU runs one of these at a time; at exit all
-// CPUs have been stopped.
+// SAFETY: only the callbacks of the CPU with the same number use it (see `arrived`), and QEMU runs one of these at a time;
+// at exit all CPUs have been stopped.
 unsafe impl Sync for Seat {}
 
 /// The machine as the model sees it.
@@ -165,9 +165,27 @@ fn word(instruction: *mut api::Instruction) -> u32 {
     u32::from_le_bytes(bytes)
 }
 
-extern "C" fn on_entry(cpu: c_uint, block: *mut c_void) {
+thread_local! {
+    /// The hart whose block this thread of QEMU entered last.
+    static HART: Cell<usize> = const { Cell::new(0) };
+    static NUMBER: RefCell<Buffer> = RefCell::new(Buffer::new());
+}
+
+/// Which hart enters a block. QEMU 10 says so only if each CPU has a thread: where they take turns on one, as with
+/// `-icount`, callbacks get the number of the CPU for which the block was translated, whoever runs it. So the hart itself
+/// is asked, if there are several; they are numbered from 0.
+fn arrived(state: &State) -> usize {
+    if state.harts.len() > 1
+        && let Some(handles) = state.handles.get()
+    {
+        HART.set(NUMBER.with_borrow_mut(|buffer| buffer.number(handles)));
+    }
+    HART.get()
+}
+
+extern "C" fn on_entry(_: c_uint, block: *mut c_void) {
     let Some(state) = STATE.get() else { return };
-    let Some(seat) = state.harts.get(cpu as usize) else { return };
+    let Some(seat) = state.harts.get(arrived(state)) else { return };
     // SAFETY: see `Seat`; and the data is what `on_translation` handed over, a block that lives for ever.
     let ((hart, buffer, reached), block) = unsafe { (&mut *seat.0.get(), &*block.cast_const().cast::<Block>()) };
     let reached_end = std::mem::take(reached);
@@ -175,16 +193,16 @@ extern "C" fn on_entry(cpu: c_uint, block: *mut c_void) {
 }
 
 /// The last instruction of a block that wants to know is begun. A store that QEMU generates itself would be cheaper, but
-/// that of QEMU 10.0 goes astray on machines of several harts.
-extern "C" fn on_last(cpu: c_uint, _: *mut c_void) {
-    let Some(seat) = STATE.get().and_then(|state| state.harts.get(cpu as usize)) else { return };
+/// goes astray on machines of several harts for the reason given at `arrived`.
+extern "C" fn on_last(_: c_uint, _: *mut c_void) {
+    let Some(seat) = STATE.get().and_then(|state| state.harts.get(HART.get())) else { return };
     // SAFETY: see `Seat`.
     unsafe { (*seat.0.get()).2 = true };
 }
 
-extern "C" fn on_marker(cpu: c_uint, data: *mut c_void) {
+extern "C" fn on_marker(_: c_uint, data: *mut c_void) {
     let Some(state) = STATE.get() else { return };
-    let Some(seat) = state.harts.get(cpu as usize) else { return };
+    let Some(seat) = state.harts.get(HART.get()) else { return };
     // SAFETY: see `Seat`.
     let (hart, ..) = unsafe { &mut *seat.0.get() };
     hart.marker(data.addr() >> 16, (data.addr() & 0xffff) as u16, &state.open);

@@ -19,11 +19,13 @@ const NAMES: [(&CStr, Register); 11] = [
     (c"mtval", Register::Mtval),
 ];
 const MODE: &CStr = c"priv";
+const NUMBER: &CStr = c"mhartid";
 
 /// What registers are read by; the same for every CPU of a machine.
 #[derive(Clone, Copy)]
 pub struct Handles {
     mode: *mut api::RegisterHandle,
+    number: *mut api::RegisterHandle,
     by_register: [*mut api::RegisterHandle; NAMES.len()],
 }
 
@@ -54,7 +56,7 @@ impl Handles {
         for (name, register) in NAMES {
             by_register[register as usize] = find(name)?;
         }
-        Ok(Self { mode: find(MODE)?, by_register })
+        Ok(Self { mode: find(MODE)?, number: find(NUMBER)?, by_register })
     }
 }
 
@@ -83,6 +85,11 @@ impl Buffer {
             1 => Mode::Kernel,
             _ => Mode::Firmware,
         }
+    }
+
+    /// The number of this CPU.
+    pub fn number(&mut self, handles: &Handles) -> usize {
+        usize::try_from(self.value(handles.number)).unwrap_or(usize::MAX)
     }
 
     fn value(&mut self, handle: *mut api::RegisterHandle) -> u64 {
