@@ -59,7 +59,7 @@ pub fn run(workspace: &Workspace, args: &RunArgs) -> Result<u8> {
     let guest = Guest { init: compile::init(workspace, &tools.toolchain)?, image, machine, settings };
     let end = guest.boot(workspace, &tools, input, args.timeout.map(Duration::from_secs), &mut output)?;
     match end {
-        End::Exit(_) => {}
+        End::Exit(_) | End::Emulator => {}
         End::Panic => eprintln!("limen: the kernel panicked"),
         End::Silent => eprintln!("limen: the machine stopped before the program ended"),
         End::Timeout => eprintln!("limen: time is up"),

@@ -247,7 +247,11 @@ impl Apt {
 
     /// File names of the closure's archives.
     fn closure(&self, packages: &[String]) -> Result<Vec<String>> {
-        let text = process::capture(self.get().args(["-s", "-q", "install"]).args(packages))?;
+        let output = process::output(self.get().args(["-s", "-q", "install"]).args(packages))?;
+        let (text, complaints) = (process::text(&output.stdout), process::text(&output.stderr));
+        if !output.status.success() {
+            bail!("apt cannot install {}: {}", packages.join(", "), complaints.trim());
+        }
         Ok(text.lines().filter_map(archive_name).collect())
     }
 

@@ -139,7 +139,7 @@ impl Boot {
                 format!("the kernel panicked{}", line.map_or(String::new(), |line| format!(": {line}")))
             }
             End::Timeout => format!("no end within {timeout} s"),
-            End::Silent => match last(&self.report) {
+            End::Silent | End::Emulator => match last(&self.report) {
                 Some(line) => format!("the machine stopped: {line}"),
                 None => "the machine stopped".into(),
             },

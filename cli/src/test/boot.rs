@@ -57,7 +57,7 @@ pub fn run(workspace: &Workspace, tools: &Tools, kernel: &Kernel, tests: &[BootT
             }
         }
     }
-    say!("{} boot tests", tests.len());
+    say!("boot tests: {}", tests.len());
     let (counted, free): (Vec<&BootTest>, Vec<&BootTest>) = tests.into_iter().partition(|test| test.icount);
     let runner = runner;
     for (queue, workers) in [(free, PARALLEL), (counted, 1)] {

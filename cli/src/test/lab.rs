@@ -18,7 +18,7 @@ pub const COUNTED: [&str; 2] = ["lab/budget", "lab/repeats"];
 /// Calls the command itself with bad input.
 pub fn bad_input(workspace: &Workspace, tests: &[&LabTest], tally: &Tally) {
     if !tests.is_empty() {
-        say!("{} calls of the lab with bad input", tests.len());
+        say!("calls of the lab with bad input: {}", tests.len());
     }
     for test in tests {
         let started = Instant::now();

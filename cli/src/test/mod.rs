@@ -60,7 +60,7 @@ pub fn test(workspace: &Workspace, args: &TestArgs) -> Result<u8> {
         lab::bad_input(workspace, &bad_input, &tally);
         lab::counted(workspace, &counted, &tally);
     }
-    Ok(tally.close())
+    Ok(tally.close(filter))
 }
 
 fn image(workspace: &Workspace, toolchain: &Toolchain, checks: &[&ImageCheck], tally: &Tally) {

@@ -49,13 +49,16 @@ impl Tally {
         }
     }
 
-    /// The closing lines and the status.
-    pub fn close(&self) -> u8 {
+    /// The closing lines and the status; `filter` is what the names were to contain.
+    pub fn close(&self, filter: &str) -> u8 {
         let Ok(counts) = self.counts.lock() else {
             return 1;
         };
         for name in &counts.failed {
             println!("failed: {name}");
+        }
+        if counts.passed == 0 && counts.failed.is_empty() {
+            println!("no test to run has {filter:?} in its name: see `cargo limen test --list`");
         }
         println!("{} passed, {} failed", counts.passed, counts.failed.len());
         u8::from(!counts.failed.is_empty() || counts.passed == 0)

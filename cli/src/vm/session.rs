@@ -27,6 +27,8 @@ pub enum End {
     Panic,
     /// The machine stopped without a word about the program.
     Silent,
+    /// QEMU itself failed, and said why.
+    Emulator,
     /// Time was up.
     Timeout,
 }
@@ -39,6 +41,7 @@ impl End {
             End::Panic => 101,
             End::Silent => 102,
             End::Timeout => 124,
+            End::Emulator => crate::OWN_FAILURE,
         }
     }
 }
@@ -145,6 +148,8 @@ impl Session<'_> {
     }
 
     fn pump(&mut self, chunks: &Receiver<Chunk>, output: &mut dyn Output) -> Result<End> {
+        // What QEMU itself says comes in pieces of lines.
+        let mut said = Vec::new();
         loop {
             let chunk = match self.deadline {
                 None => chunks.recv().map_err(|_| RecvTimeoutError::Disconnected),
@@ -155,7 +160,13 @@ impl Session<'_> {
                     let pieces = self.console.feed(&bytes);
                     self.pieces(pieces, output);
                 }
-                Ok(Chunk::Emulator(bytes)) => output.report(String::from_utf8_lossy(&bytes).trim_end()),
+                Ok(Chunk::Emulator(bytes)) => {
+                    said.extend(bytes);
+                    if let Some(end) = said.iter().rposition(|byte| *byte == b'\n') {
+                        let lines: Vec<u8> = said.drain(..=end).collect();
+                        output.report(String::from_utf8_lossy(&lines).trim_end());
+                    }
+                }
                 Err(RecvTimeoutError::Disconnected) => break,
                 Err(RecvTimeoutError::Timeout) => {
                     self.stop();
@@ -166,10 +177,14 @@ impl Session<'_> {
         }
         let pieces = self.console.finish();
         self.pieces(pieces, output);
+        if !said.is_empty() {
+            output.report(&String::from_utf8_lossy(&said));
+        }
         if let (Ok(status), None) = (self.child.wait(), &self.end)
             && !status.success()
         {
             output.report(&format!("QEMU ended with {status}"));
+            return Ok(End::Emulator);
         }
         Ok(self.end.take().unwrap_or(End::Silent))
     }

@@ -160,7 +160,7 @@ impl Tree {
         };
         let mut words = place.split_whitespace();
         let (Some(path), Some(property), None) = (words.next(), words.next(), words.next()) else {
-            bail!("not of the form PATH PROPERTY = VALUE");
+            bail!("not of the form PATH PROPERTY = VALUE, or PATH PROPERTY");
         };
         let mut node = &mut self.root;
         for name in path.split('/').filter(|name| !name.is_empty()) {
