@@ -5,10 +5,17 @@ use std::path::PathBuf;
 
 /// Build, boot and test Limen.
 #[derive(Debug, Parser)]
-#[command(name = "limen", bin_name = "cargo limen", version, arg_required_else_help = true, args_override_self = true)]
+#[command(
+    name = "limen",
+    bin_name = "cargo limen",
+    version,
+    arg_required_else_help = true,
+    args_override_self = true,
+    max_term_width = 100
+)]
 pub struct Cli {
     /// Show every command that is started, with its output
-    #[arg(short, long, global = true)]
+    #[arg(short, long, global = true, display_order = 900)]
     pub verbose: bool,
     /// What to do
     #[command(subcommand)]
@@ -22,7 +29,7 @@ pub enum Verb {
     Setup(SetupArgs),
     /// Build, boot, run a program, exit with its status; without a program, a shell
     Run(Box<RunArgs>),
-    /// Run host, disassembly and boot tests
+    /// Run host tests, checks of the image, boot tests, those of the lab
     Test(TestArgs),
     /// Count what the boundary costs on any riscv64 kernel, side by side
     Lab(LabArgs),
