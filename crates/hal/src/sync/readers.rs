@@ -10,16 +10,13 @@ use alloc::vec::Vec;
 use core::cell::UnsafeCell;
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use super::spin::{contended, turn, wait_for};
 use crate::hart;
 
 /// Turns of waiting after which a writer asks the others to let it go first.
 const PATIENCE: u32 = 1000;
-
-/// Turns after which one who only tries gives up.
-const SHORTLY: u32 = 50;
 
 /// A value that is read on all harts and seldom written, and an `L` for each hart. Held by whoever the guards say, never
 /// over a switch of tasks; a reader takes no other lock of this kind.
@@ -35,10 +32,13 @@ pub struct ReadersLock<T, L> {
 pub struct Parts<L>(Vec<Local<L>>);
 
 /// One hart's part.
+#[derive(Default)]
 #[repr(align(64))]
 struct Local<L> {
     /// 1 while somebody has it.
     locked: AtomicU32,
+    /// See [`ReadersLock::figures`].
+    figure: AtomicUsize,
     value: UnsafeCell<L>,
 }
 
@@ -68,7 +68,7 @@ impl<L: Default> Parts<L> {
         let count = hart::count();
         let mut parts = Vec::new();
         parts.try_reserve_exact(count).ok()?;
-        parts.extend((0..count).map(|_| Local { locked: AtomicU32::new(0), value: UnsafeCell::default() }));
+        parts.extend((0..count).map(|_| Local::default()));
         Some(Self(parts))
     }
 }
@@ -95,21 +95,9 @@ impl<T, L> ReadersLock<T, L> {
         ReadGuard { lock: self, local, _not_send: PhantomData }
     }
 
-    /// Takes all parts if nobody has one, or gives it back soon: an interrupt's handler may ask, on a hart where the one it
-    /// interrupted has them.
-    pub fn try_write(&self) -> Option<WriteGuard<'_, T, L>> {
-        for (taken, local) in self.harts.0.iter().enumerate() {
-            let mut turns = 0;
-            while local.locked.swap(1, Ordering::Acquire) != 0 {
-                turns += 1;
-                if turns == SHORTLY {
-                    self.harts.0.iter().take(taken).for_each(|local| local.locked.store(0, Ordering::Release));
-                    return None;
-                }
-                turn(false);
-            }
-        }
-        Some(WriteGuard { lock: self, _not_send: PhantomData })
+    /// The figure that each hart's reader last [told](ReadGuard::tell): for those who cannot wait for the lock.
+    pub fn figures(&self) -> impl Iterator<Item = usize> {
+        self.harts.0.iter().map(|local| local.figure.load(Ordering::Relaxed))
     }
 
     /// Waits for all parts and takes them; `windows` as in [`ReadersLock::read`].
@@ -176,6 +164,14 @@ impl<T, L> ReadGuard<'_, T, L> {
     }
 }
 
+impl<T, L> ReadGuard<'_, T, L> {
+    /// Lets everybody know this hart's figure.
+    #[inline]
+    pub fn tell(&self, figure: usize) {
+        self.local.figure.store(figure, Ordering::Relaxed);
+    }
+}
+
 impl<T, L> Drop for ReadGuard<'_, T, L> {
     #[inline]
     fn drop(&mut self) {
@@ -184,11 +180,11 @@ impl<T, L> Drop for ReadGuard<'_, T, L> {
 }
 
 impl<T, L> WriteGuard<'_, T, L> {
-    /// The value and what is each hart's.
+    /// The value, and what is each hart's, with its figure.
     #[inline]
-    pub fn parts(&mut self) -> (&mut T, impl Iterator<Item = &mut L>) {
+    pub fn parts(&mut self) -> (&mut T, impl Iterator<Item = (&mut L, &AtomicUsize)>) {
         // SAFETY: all parts are taken, so nobody else has a reference to anything here. Each part is handed out once.
-        let locals = self.lock.harts.0.iter().map(|local| unsafe { &mut *local.value.get() });
+        let locals = self.lock.harts.0.iter().map(|local| (unsafe { &mut *local.value.get() }, &local.figure));
         // SAFETY: as above; the value lies apart from the parts.
         (unsafe { &mut *self.lock.value.get() }, locals)
     }
@@ -248,37 +244,20 @@ mod tests {
                                 let (value, mine) = guard.parts();
                                 assert_eq!(value.0, value.1);
                                 *mine += 1;
+                                let figure = *mine as usize;
+                                guard.tell(figure);
                             }
                         }
                     });
                 });
             }
         });
+        assert_eq!(lock.figures().collect::<std::vec::Vec<_>>(), [4000, 4000, 5000, 5000]);
         let mut guard = lock.write(false);
         let (value, counts) = guard.parts();
         assert_eq!((value.0, value.1), (2000, 2000));
-        assert_eq!(counts.map(|count| *count).collect::<std::vec::Vec<_>>(), [4000, 4000, 5000, 5000]);
+        assert_eq!(counts.map(|(count, _)| *count).collect::<std::vec::Vec<_>>(), [4000, 4000, 5000, 5000]);
         drop(guard);
-        hart::host::set_count(1);
-    }
-
-    /// Who tries gets the lock only if it is free, and leaves it free.
-    #[test]
-    fn who_only_tries_does_not_wait() {
-        let _turn = arena();
-        hart::host::set_count(2);
-        let lock = ReadersLock::<u32, ()>::new(0, Parts::new().unwrap());
-        hart::host::on(1, || {
-            let reader = lock.read(false);
-            assert!(lock.try_write().is_none());
-            // The other hart's part is free again.
-            hart::host::on(0, || drop(lock.read(false)));
-            drop(reader);
-            let writer = lock.try_write().unwrap();
-            assert!(lock.try_write().is_none());
-            drop(writer);
-            assert!(lock.try_write().is_some());
-        });
         hart::host::set_count(1);
     }
 

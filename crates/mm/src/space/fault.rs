@@ -83,7 +83,11 @@ impl AddressSpace {
                 drop(guard);
                 self.fault_below_stack(addr, access)
             }
-            result => result,
+            result => {
+                let mapped = local.mapped.total();
+                guard.tell(mapped);
+                result
+            }
         }
     }
 
@@ -91,7 +95,10 @@ impl AddressSpace {
     #[cold]
     #[inline(never)]
     fn fault_below_stack(&self, addr: usize, access: Access) -> Result<(), FaultError> {
-        self.alone().fault_alone(addr, access)
+        let mut inner = self.alone();
+        let result = inner.fault_alone(addr, access);
+        self.tell(&inner);
+        result
     }
 }
 

@@ -18,7 +18,10 @@ impl AddressSpace {
         let mut parent = self.take(true);
         let child = Self::new(parent.layout, parent.limits)?;
         let mut protected = 0;
-        let result = parent.copy_to(&mut child.alone(), &mut protected);
+        let mut inner = child.alone();
+        let result = parent.copy_to(&mut inner, &mut protected);
+        child.tell(&inner);
+        drop(inner);
         if protected != 0 {
             parent.table.fork_done();
         }

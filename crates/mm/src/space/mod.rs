@@ -92,7 +92,7 @@ pub struct AddressSpace {
     space: Arc<tlb::Space>,
     /// The last walk over the spaces that map an object which came here.
     walk: AtomicU64,
-    /// Mapped pages when somebody last had the space to himself.
+    /// Mapped pages when somebody last had the space to himself; what faults have mapped since, their harts tell.
     resident: AtomicUsize,
     inner: ReadersLock<Inner, Local>,
 }
@@ -235,17 +235,20 @@ impl AddressSpace {
 
     /// The same; with `windows` interrupts are let in while it waits.
     fn take(&self, windows: bool) -> Exclusive<'_> {
-        self.gathered(self.inner.write(windows))
+        let mut guard = self.inner.write(windows);
+        let (inner, locals) = guard.parts();
+        for (local, figure) in locals {
+            inner.mapped.add(take(&mut local.mapped));
+            figure.store(0, Ordering::Relaxed);
+        }
+        self.tell(inner);
+        Exclusive(guard)
     }
 
+    /// Tells how many pages are mapped.
     #[inline]
-    fn gathered<'a>(&'a self, mut guard: WriteGuard<'a, Inner, Local>) -> Exclusive<'a> {
-        let (inner, locals) = guard.parts();
-        for local in locals {
-            inner.mapped.add(take(&mut local.mapped));
-        }
+    fn tell(&self, inner: &Inner) {
         self.resident.store(inner.mapped.total(), Ordering::Relaxed);
-        Exclusive(guard)
     }
 
     /// Runs `f` under the lock, and drops what it removed after the lock is free. The caller holds no lock that an
@@ -254,6 +257,7 @@ impl AddressSpace {
         let mut inner = self.take(true);
         inner.peak = inner.peak.max(inner.mapped.total());
         let result = f(&mut inner);
+        self.tell(&inner);
         if !inner.dead.is_empty() {
             Self::drop_dead(inner);
         }

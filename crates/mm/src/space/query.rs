@@ -124,10 +124,9 @@ impl AddressSpace {
     }
 
     /// Pages in memory, the shared page of zeroes not counted. Waits for nobody, so that it may be asked with any lock held
-    /// and by an interrupt's handler: while others are at work on the space, what it was before them.
+    /// and by an interrupt's handler: while somebody changes the mappings, what it was before.
     pub fn rss(&self) -> usize {
-        drop(self.inner.try_write().map(|guard| self.gathered(guard)));
-        self.resident.load(Ordering::Relaxed)
+        self.inner.figures().fold(self.resident.load(Ordering::Relaxed), usize::wrapping_add)
     }
 
     /// Memory use. Interrupts may come in ([`hart::window`]).
@@ -200,7 +199,9 @@ impl AddressSpace {
     /// lock is free may, if the program forks at that moment, write to what both then share.
     pub fn lookup_page(&self, addr: usize, access: Access) -> Result<Frame, FaultError> {
         let mut inner = self.alone();
-        inner.page(addr, access)
+        let page = inner.page(addr, access);
+        self.tell(&inner);
+        page
     }
 
     /// Reads this space's memory, whichever space is active; gives the bytes read before a fault.
@@ -224,7 +225,9 @@ impl AddressSpace {
             let n = (PAGE_SIZE - at % PAGE_SIZE).min(src.len() - done);
             // With the lock held, so that no fork comes between the page's becoming private and the write.
             let mut inner = self.alone();
-            let Ok(page) = inner.page(at, Access::Write) else { break };
+            let page = inner.page(at, Access::Write);
+            self.tell(&inner);
+            let Ok(page) = page else { break };
             page.write(at % PAGE_SIZE, &src[done..done + n]);
             done += n;
         }

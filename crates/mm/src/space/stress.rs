@@ -74,7 +74,7 @@ fn threads_share_a_space_without_losing_pages() {
         let mut inner = space.alone();
         let mut mapped = 0;
         inner.table.walk_range(0, user_top(), |_, entry| mapped += !entry.load().is_borrowed() as usize);
-        assert_eq!(inner.mapped.total(), mapped);
+        assert_eq!((inner.mapped.total(), space.rss()), (mapped, mapped));
     }
     drop((space, file));
     assert_eq!(stats(), before);
