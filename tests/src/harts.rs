@@ -4,7 +4,7 @@ use crate::{BootTest, Expect};
 
 const ALL: &[&str] = &["/tests/harts"];
 const STORM: &[&str] = &["/tests/harts", "storm/", "idle/"];
-const LONG: &[&str] = &["/tests/harts", "--long"];
+const LONG: &[&str] = &["/tests/harts", "--long", "--limit=1200"];
 
 const fn harts(name: &'static str, program: &'static [&'static str], smp: u32) -> BootTest {
     // Little memory, so that it is soon used up.

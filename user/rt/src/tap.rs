@@ -34,12 +34,13 @@ impl Test {
 }
 
 /// Runs the tests of all groups whose name contains one of the arguments, or all where there is none; with `--list` only
-/// names them, with `--times` says how long each took. Tests named in `lacking` are skipped, with the reason that stands there. The program's status is 0 only if
-/// all others passed.
+/// names them, with `--times` says how long each took, with `--limit=SECONDS` lets each take so long. Tests named in
+/// `lacking` are skipped, with the reason that stands there. The program's status is 0 only if all others passed.
 pub fn run(groups: &[&[Test]], lacking: &[(&str, &str)], args: crate::Args) -> u8 {
     let words = || args.iter().skip(1).filter_map(|word| word.to_str().ok());
     let list = words().any(|word| word == "--list");
     let times = words().any(|word| word == "--times");
+    let limit = words().find_map(|word| word.strip_prefix("--limit=")?.parse().ok());
     let filters = || words().filter(|word| !word.starts_with("--"));
     let wanted = |test: &&Test| filters().next().is_none() || filters().any(|filter| test.name.contains(filter));
     let chosen = || groups.iter().flat_map(|group| group.iter()).filter(wanted);
@@ -55,7 +56,7 @@ pub fn run(groups: &[&[Test]], lacking: &[(&str, &str)], args: crate::Args) -> u
             continue;
         }
         let start = process::now();
-        let passed = one(test);
+        let passed = one(&test.limit(limit.unwrap_or(test.limit)));
         if times {
             crate::println!("# {} ms", (process::now() - start).as_millis());
         }
