@@ -23,20 +23,24 @@ fn is_leaving(process: &Process) -> bool {
     leaves
 }
 
-/// Pages in memory. No reference is taken: it might be the last one when it is dropped.
-fn resident(process: &Process) -> usize {
-    let mut most = 0;
+/// Pages in memory; `None` when all its threads are just looking at their space, which takes a moment. No reference is
+/// taken: it might be the last one when it is dropped.
+fn resident(process: &Process) -> Option<usize> {
+    let (mut known, mut busy) = (None, false);
     process.for_each_thread(|thread| {
-        if most == 0 {
-            most = thread.mm_slot().try_with(|mm| mm.map_or(0, |mm| mm.rss())).unwrap_or(0);
+        if known.is_none() {
+            match thread.mm_slot().try_with(|mm| mm.map(|mm| mm.rss())) {
+                Some(pages) => known = pages,
+                None => busy = true,
+            }
         }
     });
-    most
+    if known.is_none() && busy { None } else { Some(known.unwrap_or(0)) }
 }
 
 /// Kills the process with the largest resident set, adjusted by its oom_score_adj, the youngest of equals; never the
-/// first one. False when there is nobody, when one that was chosen before is still on its way out, or when there is memory
-/// again.
+/// first one. False when there is nobody, when one that was chosen before is still on its way out, when a size cannot be told at
+/// the moment, or when there is memory again.
 pub fn kill(total_pages: usize) -> bool {
     let victim = {
         let tree = tree_lock();
@@ -53,7 +57,8 @@ pub fn kill(total_pages: usize) -> bool {
             if is_leaving(process) {
                 return false;
             }
-            let rss = resident(process);
+            // Better nobody for now than the wrong one: whoever asks tries again.
+            let Some(rss) = resident(process) else { return false };
             let adjust = process.oom_adjust.load(Ordering::Relaxed);
             let score = score(rss, total_pages, adjust).filter(|_| rss != 0);
             if let Some(score) = score
