@@ -132,20 +132,11 @@ limen_trap_entry:
     bnez    a1, .Lspill
     ld      t1, {H_WORK}(tp)
     bnez    t1, .Lfault_work
-.Lfault_return:
     addi    t1, tp, {H_SCRATCH}
     sc.d    zero, zero, (t1)            # fails, or stores a zero nobody reads: no reservation is left
     ld      a0, {F_A0}(tp)
     j       .Lcall_return
 .Lfault_work:
-    li      t2, {LOCAL_RELOAD_PC}
-    slli    t2, t2, 32
-    bne     t1, t2, .Lfault_work_all
-    ld      t1, {F_PC}(tp)
-    csrw    sepc, t1
-    sw      zero, {H_LOCAL}(tp)
-    j       .Lfault_return
-.Lfault_work_all:
     call    limen_spill
     mv      a0, sp                      # the frame
     call    limen_fault_work

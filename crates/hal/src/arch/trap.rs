@@ -42,7 +42,8 @@ extern "C" fn limen_page_fault(address: usize, cause: usize) -> Fault {
     Fault { address, cause: if resolved { 0 } else { cause } }
 }
 
-/// A page fault is resolved, and there is work to do before the program goes on; all registers are in `frame`.
+/// A page fault is resolved, and there is work to do before the program goes on, if only sepc to be written again; all
+/// registers are in `frame`.
 #[unsafe(no_mangle)]
 extern "C" fn limen_fault_work(frame: &mut UserFrame) {
     frame.forget_call();
