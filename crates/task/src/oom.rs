@@ -35,12 +35,12 @@ fn resident(process: &Process) -> Option<usize> {
             }
         }
     });
-    if known.is_none() && busy { None } else { Some(known.unwrap_or(0)) }
+    known.or((!busy).then_some(0))
 }
 
 /// Kills the process with the largest resident set, adjusted by its oom_score_adj, the youngest of equals; never the
-/// first one. False when there is nobody, when one that was chosen before is still on its way out, when a size cannot be told at
-/// the moment, or when there is memory again.
+/// first one. False when there is nobody, when one that was chosen before is still on its way out, when a size cannot be
+/// told at the moment, or when there is memory again.
 pub fn kill(total_pages: usize) -> bool {
     let victim = {
         let tree = tree_lock();

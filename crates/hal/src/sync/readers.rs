@@ -162,9 +162,7 @@ impl<T, L> ReadGuard<'_, T, L> {
         // this guard's alone, which is borrowed as long as the reference lives.
         unsafe { (&*self.lock.value.get(), &mut *self.local.value.get()) }
     }
-}
 
-impl<T, L> ReadGuard<'_, T, L> {
     /// Lets everybody know this hart's figure.
     #[inline]
     pub fn tell(&self, figure: usize) {

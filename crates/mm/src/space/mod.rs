@@ -239,9 +239,10 @@ impl AddressSpace {
         let (inner, locals) = guard.parts();
         for (local, figure) in locals {
             inner.mapped.add(take(&mut local.mapped));
-            figure.store(0, Ordering::Relaxed);
+            // In this order, so that who looks meanwhile sees too many pages rather than too few.
+            self.tell(inner);
+            figure.store(0, Ordering::Release);
         }
-        self.tell(inner);
         Exclusive(guard)
     }
 
