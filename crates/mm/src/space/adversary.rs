@@ -386,7 +386,7 @@ fn a_hart_that_faults_spuriously_too_often_fences_from_then_on() {
 fn every_fence_that_is_left_out_is_found() {
     let _arena = host::arena();
     let mut missed = std::vec![];
-    for plant in Plant::ALL {
+    for &plant in Plant::ALL {
         let setup = match plant {
             Plant::NoAsidFlush => Setup { asid_bits: 0, ..PLAIN },
             _ => PLAIN,

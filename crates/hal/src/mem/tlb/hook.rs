@@ -26,85 +26,56 @@ pub enum Event {
     Freed(u32),
 }
 
-/// A fence that is owed and left out, or an order that is not kept: what [`plant`] breaks.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[allow(missing_docs)]
-pub enum Plant {
-    UnmapLocal,
-    UnmapRemote,
-    UnmapReturning,
-    UnmapFreesFirst,
-    UnmapLastPage,
-    TableLocal,
-    TableRemote,
-    TableReturning,
-    TableByPage,
-    TableFreesFirst,
-    ProtectLocal,
-    ProtectRemote,
-    ProtectReturning,
-    ReplaceLocal,
-    ReplaceRemote,
-    ReplaceReturning,
-    ReplaceFreesFirst,
-    ForkLocal,
-    ForkRemote,
-    ForkReturning,
-    MoveSource,
-    SpuriousFence,
-    SpuriousEscalation,
-    RolloverFlush,
-    RolloverKeeps,
-    NoAsidFlush,
-    CodeLocal,
-    CodeRemote,
-    CodeReturning,
-    ProtectExec,
-    LeavesRunning,
-    FreesRunning,
-    FillsBlindly,
+macro_rules! plants {
+    ($($name:ident)*) => {
+        /// A fence that is owed and left out, or an order that is not kept: what [`plant`] breaks.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        #[allow(missing_docs)]
+        pub enum Plant {
+            $($name,)*
+        }
+
+        impl Plant {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$name),*];
+        }
+    };
 }
 
-impl Plant {
-    /// All of them.
-    pub const ALL: [Self; 33] = {
-        use Plant::*;
-        [
-            UnmapLocal,
-            UnmapRemote,
-            UnmapReturning,
-            UnmapFreesFirst,
-            UnmapLastPage,
-            TableLocal,
-            TableRemote,
-            TableReturning,
-            TableByPage,
-            TableFreesFirst,
-            ProtectLocal,
-            ProtectRemote,
-            ProtectReturning,
-            ReplaceLocal,
-            ReplaceRemote,
-            ReplaceReturning,
-            ReplaceFreesFirst,
-            ForkLocal,
-            ForkRemote,
-            ForkReturning,
-            MoveSource,
-            SpuriousFence,
-            SpuriousEscalation,
-            RolloverFlush,
-            RolloverKeeps,
-            NoAsidFlush,
-            CodeLocal,
-            CodeRemote,
-            CodeReturning,
-            ProtectExec,
-            LeavesRunning,
-            FreesRunning,
-            FillsBlindly,
-        ]
-    };
+plants! {
+    UnmapLocal
+    UnmapRemote
+    UnmapReturning
+    UnmapFreesFirst
+    UnmapLastPage
+    TableLocal
+    TableRemote
+    TableReturning
+    TableByPage
+    TableFreesFirst
+    ProtectLocal
+    ProtectRemote
+    ProtectReturning
+    ReplaceLocal
+    ReplaceRemote
+    ReplaceReturning
+    ReplaceFreesFirst
+    ForkLocal
+    ForkRemote
+    ForkReturning
+    MoveSource
+    SpuriousFence
+    SpuriousEscalation
+    RolloverFlush
+    RolloverKeeps
+    NoAsidFlush
+    CodeLocal
+    CodeRemote
+    CodeReturning
+    ProtectExec
+    LeavesRunning
+    FreesRunning
+    FillsBlindly
 }
 
 std::thread_local! {
